@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from mechdesign.tables import release_contingency
 from rangeq.central import Regions, release_regions
 

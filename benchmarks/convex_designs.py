@@ -21,8 +21,8 @@ import cvxpy as cp
 import numpy as np
 
 from mechdesign import Bands, Counts, Privacy, design
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.values import Values
+from mechdesign.base.numbers import Floats
+from mechdesign.mechanism.values import Values
 
 LARGEST_GAP = 1e-6
 

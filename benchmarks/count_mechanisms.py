@@ -21,11 +21,11 @@ import numpy as np
 from tqdm import tqdm
 
 from mechdesign import Privacy, design, named
-from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2
+from mechdesign.lp.basis import reduce_by_symmetry
 from mechdesign.lp.highs import FloatProgram, solve
 from mechdesign.lp.simplex import Problem
-from mechdesign.lp.symmetry import reduce_by_symmetry
+from mechdesign.optimisation.formulation import mechanism_program, reflection
 from mechdesign.properties import resolve
 
 SIZES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 32)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Integers
 
 REQUESTS = [
     ("1", ["WH", "CM"], "L0"),

@@ -32,7 +32,7 @@ import numpy as np
 from frequency.schema import Domain
 from mechdesign.evaluate import evaluate
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid
-from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
+from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from rangeq.grids.simulated_errors import conjunction_errors
 
 SYSTEMS: dict[str, Any] = {

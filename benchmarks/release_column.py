@@ -17,7 +17,7 @@ import numpy as np
 from range_queries import one_core, table
 
 from mechdesign import named
-from mechdesign.column_release import release_column
+from mechdesign.mechanism.mechanism import release_column
 
 LARGEST, BLOCK = 8, 1_000_000
 

@@ -4,8 +4,9 @@ Prints a Markdown table.
 
 python benchmarks/shuffle_dummies.py [--quick]
 
-Designs of the literature next to `frequency.augmented_shuffler`, for a rare item. That one and the
-shuffled reports without dummies are as proved; the others are computed in floats, to their favour:
+Designs of the literature next to `frequency.longitudinal.augmented_shuffler`, for a rare item. That
+one and the shuffled reports without dummies are as proved; the others are computed in floats, to
+their favour:
 
 - dummies that the shuffler draws from the protocol's blanket, as many as are best for the error
   (Wang et al., VLDB 2020): they hide a report as the others' random ones do;
@@ -26,7 +27,7 @@ from range_queries import one_core, table
 from scipy import stats
 
 from frequency import GRR
-from frequency.augmented_shuffler import AugmentedShuffler
+from frequency.longitudinal.augmented_shuffler import AugmentedShuffler
 from mechdesign import named
 from mechdesign.accounting import shuffled
 

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from mechdesign import Mechanism, Privacy, named
-from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Integers
 from mechdesign.tables.estimates import TotalEstimate, group_errors
 
 EPSILONS = ("1/20", "1/2", "2", "5")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from range_queries import one_core, table
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from mechdesign.local.patterns import NAMES, marginals, parities
 from mechdesign.local.workload_mechanism import workload_optimal
 

@@ -40,8 +40,8 @@ from rangeq.grids import (
     WaveGrid,
     granularities,
 )
+from rangeq.grids.cells import grouped
 from rangeq.grids.fitting import Line, Plane, clean, response_matrices, weighted_update
-from rangeq.grids.queries import grouped
 
 Array = npt.NDArray[Any]
 Queries = tuple[Array, Array, Array]

@@ -17,8 +17,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mechdesign import Mechanism, Privacy, design, losses, named, plot
-from mechdesign.error_distribution import ErrorDistribution
 from mechdesign.losses import L0, L1, L2
+from mechdesign.mechanism.error_distribution import ErrorDistribution
 
 SCALED = "scaled L0 (eq. 6.1)"
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Design, Mechanism, Privacy, design, losses, named, plot
-from mechdesign.comparison import compare
 from mechdesign.losses import L0
+from mechdesign.mechanism.comparison import compare
 from mechdesign.properties import ColumnMonotone, WeakHonesty
 
 GROUP = 8

@@ -15,18 +15,17 @@ from .exceptions import (
     UnknownColumn,
     UnknownVariance,
 )
-from .measured_errors import MeasuredErrors, measure_errors
-from .oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch
+from .oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch, JLOracle
 from .oracles.hadamard_response import HRR
-from .oracles.johnson_lindenstrauss import JLOracle
 from .oracles.local_hashing import OLH
 from .oracles.projective_geometry import ProjectiveGeometry
 from .oracles.randomized_response import GRR, RR
 from .oracles.subset_selection import SubsetSelection
 from .oracles.tabular_response import Tabular
 from .oracles.unary_encoding import OUE, SUE
+from .planning.measured_errors import MeasuredErrors, measure_errors
+from .planning.survey_plan import SurveyPlan, plan_survey
 from .schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, SurveyEstimate, Text
-from .survey_plan import SurveyPlan, plan_survey
 
 __all__ = [
     "GRR",

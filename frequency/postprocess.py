@@ -43,8 +43,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from frequency.core.posterior import empirical_bayes
 from frequency.exceptions import InvalidEstimates
-from frequency.posterior import empirical_bayes
 
 __all__ = [
     "base_cut",

@@ -2,9 +2,7 @@ from . import losses, named, properties, requirements
 from .accounting.account import AlreadySpent, BudgetExceeded, ShuffledDays
 from .accounting.ledger import Ledger, LedgerChanged
 from .accounting.promises import ZCDP, ApproximateDP
-from .certificate import Certificate, Verification
 from .convex.certificate import ConvexCertificate
-from .error_distribution import ErrorDistribution
 from .exceptions import (
     CertificateRejected,
     DiskFull,
@@ -25,20 +23,22 @@ from .exceptions import (
     SolverFailure,
     TooLarge,
 )
-from .explanation import Explanation, explain
-from .infeasibility import FarkasProof, Incompatible, Request
 from .lp.constraints import Constraints
-from .mechanism import Mechanism
-from .optimal import Design, design
+from .mechanism.error_distribution import ErrorDistribution
+from .mechanism.explanation import Explanation, explain
+from .mechanism.mechanism import Mechanism
+from .mechanism.table import Audit
+from .mechanism.unbiased_estimate import UnbiasedEstimate
+from .mechanism.values import Bands, CountPairs, Counts, Values
+from .optimisation.certificate import Certificate, Verification
+from .optimisation.infeasibility import FarkasProof, Incompatible, Request
+from .optimisation.optimal import Design, design
 from .planning.planner import plan
 from .planning.ranking import Plan
-from .planning.search import Unreachable
 from .planning.task import InvalidRequest, UnknownTask
+from .planning.trust import Unreachable
 from .privacy import Metric, Privacy
 from .properties import Property
-from .table import Audit
-from .unbiased_estimate import UnbiasedEstimate
-from .values import Bands, CountPairs, Counts, Values
 
 __all__ = [
     "ZCDP",

@@ -18,11 +18,11 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpz
 
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, exact, whole
 from mechdesign.base.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
-from mechdesign.values import Values, distances, errors, values_of
+from mechdesign.mechanism.values import Values, distances, errors, values_of
 
 _ROOT_BITS = 64
 """Binary digits after the point of a cost that is not rational."""
@@ -88,7 +88,8 @@ class Loss(ABC):
 class Power(Loss):
     """|i - j|^p where |i - j| > d, else 0 (so p = 0, d = 0 is the probability of a wrong answer).
 
-    |i - j| is the distance of `mechdesign.values.distances`: also of bands and of pairs of counts.
+    |i - j| is the distance of `mechdesign.mechanism.values.distances`: also of bands and of pairs
+    of counts.
 
     The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0:
     that is ``> d``.

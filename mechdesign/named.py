@@ -16,11 +16,11 @@ from flint import fmpz_poly
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import shown
 from mechdesign.losses import L0
-from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import design
+from mechdesign.mechanism.comparison import StandardErrors
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.optimisation.optimal import design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
-from mechdesign.standard_errors import StandardErrors
 
 Number = TypeVar("Number", Fraction, fmpz_poly)
 Weights: TypeAlias = tuple[list[list[Number]], Number]

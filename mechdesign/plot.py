@@ -47,9 +47,9 @@ from mechdesign.base.files import replacing
 from mechdesign.base.numbers import Rational
 from mechdesign.base.text import filled, printable
 from mechdesign.exceptions import NotSquare
-from mechdesign.explanation import QUESTIONS, Explanation
-from mechdesign.mechanism import Mechanism
-from mechdesign.values import Counts, Values
+from mechdesign.mechanism.explanation import QUESTIONS, Explanation
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.values import Counts, Values
 
 __all__ = [
     "error_against_epsilon",
@@ -250,7 +250,7 @@ def explanation_page(told: Explanation) -> Figure:
     Parameters
     ----------
     told : Explanation
-        What `mechdesign.explanation.explain` returns.
+        What `mechdesign.mechanism.explanation.explain` returns.
 
     Returns
     -------

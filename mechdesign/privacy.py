@@ -15,7 +15,7 @@ from typing import Any, Literal, Never, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, exact, is_whole, whole
 from mechdesign.base.text import brief, shown
 

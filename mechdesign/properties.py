@@ -26,15 +26,13 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import exact
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Integers, exact
 from mechdesign.base.text import brief, to_text
-from mechdesign.index_table import IndexTable
 from mechdesign.lp.constraints import Constraints
+from mechdesign.mechanism.table import IndexTable, Table
+from mechdesign.mechanism.values import Bands
 from mechdesign.privacy import Privacy
-from mechdesign.table import Table
-from mechdesign.values import Bands
 
 _REGISTRY: dict[str, type[Property]] = {}
 

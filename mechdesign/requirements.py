@@ -14,15 +14,15 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, exact, whole
 from mechdesign.base.text import brief, shown, to_text
 from mechdesign.exceptions import InvalidMechanism
-from mechdesign.index_table import IndexTable
 from mechdesign.lp.constraints import Constraints
+from mechdesign.mechanism.table import IndexTable
+from mechdesign.mechanism.values import Bands, Counts, Values
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
-from mechdesign.values import Bands, Counts, Values
 
 Relation: TypeAlias = Literal[">=", "<=", "=="]
 
@@ -114,7 +114,7 @@ class Within(Property):
     Parameters
     ----------
     distance : int
-        At least 0; see `mechdesign.values.distances`.
+        At least 0; see `mechdesign.mechanism.values.distances`.
     probability : Fraction, int, str or Decimal
         Exact, 0 to 1.
 

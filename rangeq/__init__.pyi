@@ -3,17 +3,15 @@ from .core.estimate import Distribution, RangeEstimate
 from .core.protocol import RangeProtocol
 from .core.tree import Tree
 from .local.circular import CircularHistogram
-from .local.composite import Composite
+from .local.composite import Composite, ShiftedHistogram
 from .local.decomposed import DecomposedHistogram
-from .local.flat import Flat
 from .local.haar import HaarHRR
-from .local.hierarchy import HierarchicalHistogram
+from .local.hierarchy import Flat, HierarchicalHistogram
 from .local.item_sets import ItemSets, PaddedSets, SetEstimate, best_size
 from .local.naive_bayes import NaiveBayes, density
 from .local.optimisation import Optimised, compose, optimise
 from .local.paired import Paired, PairedEstimate
 from .local.per_attribute import PerAttribute, PerAttributeEstimate
-from .local.shifted import ShiftedHistogram
 from .local.smoothed import NotConverged, Shaped, ShapedEstimate, shaped
 from .local.square_wave import AucError, SquareWave, auc_error, best_bins
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Integers
 from rangeq.core.estimate import RangeEstimate
 from rangeq.spatial.likelihood import SpatialEstimate
 

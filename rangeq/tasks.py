@@ -13,27 +13,23 @@ from typing import Any, ClassVar
 
 from frequency import HRR
 from frequency.schema import Domain
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import whole
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core.protocol import RangeProtocol
-from rangeq.core.reference_populations import checked_shares
+from rangeq.core.workload_sums import checked_shares
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.reference_records import ExpectedRecords
+from rangeq.grids.sampling import ExpectedRecords
 from rangeq.grids.simulated_errors import conjunction_errors
-from rangeq.grids.systems.calm import RangeCALM
-from rangeq.grids.systems.hdg import HDG
-from rangeq.grids.systems.hio import HIO
-from rangeq.grids.systems.lhio import LHIO
+from rangeq.grids.systems.hio_lhio import HIO, LHIO
 from rangeq.grids.systems.msw import MSW
-from rangeq.grids.systems.tdg import TDG
-from rangeq.grids.systems.uniform import Uniform
+from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid, checked_apart, checked_categorical
 from rangeq.local.circular import CircularHistogram
+from rangeq.local.composite import ShiftedHistogram
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import HierarchicalHistogram
 from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
-from rangeq.local.shifted import ShiftedHistogram
 from rangeq.local.smoothed import shaped, shaped_errors
 from rangeq.local.square_wave import SquareWave
 
@@ -103,7 +99,7 @@ class Ranges(_OrderedAttribute):
     like : array_like, optional
         How many users may hold each item, or other numbers in these proportions: the population to
         predict errors on. None: an even one, and for estimates whose errors rest on the population
-        those of `rangeq.core.reference_populations`, by their root mean square.
+        those of `rangeq.core.workload_sums`, by their root mean square.
     """
 
     asked: ClassVar[str] = "ranges"
@@ -292,7 +288,7 @@ class Conjunctions(Task):
     like : array_like, DataFrame or mapping, optional
         Records like those to come, a row each, of which errors are predicted: integers of shape
         (records, attributes). None: those of
-        `rangeq.grids.reference_records.REFERENCE_RECORDS`.
+        `rangeq.grids.sampling.REFERENCE_RECORDS`.
     categorical : sequence of str or int, or str, default ()
         The attributes, by name or by place, whose values are categories (one text: names with
         commas between them): `WaveGrid` takes them, and errs less (0.6 to 0.9 times,

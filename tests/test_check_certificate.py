@@ -32,9 +32,9 @@ from mechdesign import (
     named,
     tables,
 )
-from mechdesign.base.strict_json import digest_of
-from mechdesign.formulation import mechanism_program
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
+from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.properties import resolve
 from rangeq.central import Regions, release_regions
 from tests.mechdesign.relations import RELATIONS
@@ -463,7 +463,14 @@ def test_names_that_are_not_known_leave_the_optimality_open(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "data",
     [
-        *(b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"format": "mechdesign.mechanism"}'),
+        *(
+            b"",
+            b"[]",
+            b"null",
+            b"\xff",
+            b"[" * 100_000,
+            b'{"format": "mechdesign.mechanism"}',
+        ),
         b'{"format": 1, "format": 1}',
     ],
 )

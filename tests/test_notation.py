@@ -27,10 +27,10 @@ from frequency.schema import Domain
 from mechdesign import Mechanism, Privacy, named
 from mechdesign.accounting import shuffled
 from mechdesign.losses import L0
-from mechdesign.unbiased_design import least_unbiased_variances
+from mechdesign.optimisation.unbiased_design import least_unbiased_variances
 from rangeq import HaarHRR, HierarchicalHistogram
 from rangeq.central import Hierarchy, Wavelet
-from rangeq.grids.guideline import ALPHA1, ALPHA2
+from rangeq.grids.cells import ALPHA1, ALPHA2
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.disk_area import disk_radius
 
@@ -495,7 +495,7 @@ def _ranges_of_pairs() -> Iterator[Pair]:
     yield 15360, math.comb(6, 2) * 32**2
 
 
-@formula("ranges", "| `rangeq.grids.guideline` | 0.7 and 0.03", within=0)
+@formula("ranges", "| `rangeq.grids.cells` | 0.7 and 0.03", within=0)
 def _non_uniformity() -> Iterator[Pair]:
     yield 0.7, ALPHA1
     yield 0.03, ALPHA2

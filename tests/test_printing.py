@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR, IncompatibleAggregate, InvalidReport
-from frequency.collector_checks import check_collectors
 from frequency.core.aggregate import Aggregate
 from frequency.marginals import CALM, Domain, InpHT, InpRR, chow_liu
 from frequency.storage import (
@@ -18,6 +17,7 @@ from frequency.storage import (
     save_protocol,
     write_reports,
 )
+from frequency.storage.collector_checks import check_collectors
 from mechdesign import (
     AlreadySpent,
     BudgetExceeded,
@@ -27,10 +27,10 @@ from mechdesign import (
     named,
     plan,
 )
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.base.text import printable
 from mechdesign.cli import main
-from mechdesign.comparison import compare
+from mechdesign.mechanism.comparison import compare
 from rangeq.grids import TDG
 
 HOSTILE = "x\x1b[2J\r\nforged  9\x07\x9b\u202e\u2066\u200b\u2028\u034fx"

@@ -78,8 +78,8 @@ from frequency.storage import (
 from mechdesign import InvalidFile, Ledger, Mechanism, MechanismError, Privacy, design, named
 from mechdesign.accounting import shuffled
 from mechdesign.cli import main as command
-from mechdesign.device import Device
 from mechdesign.losses import L0, L1
+from mechdesign.mechanism.device import Device
 from mechdesign.privacy import Metric
 from mechdesign.tables import TableRelease, release, release_contingency
 from mechdesign.tables.contingency import ContingencyRelease
@@ -94,9 +94,8 @@ from rangeq.central import (
     TreeQuantiles,
     Wavelet,
 )
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_strategy
 from rangeq.central.region_release import RegionRelease, release_regions
 from rangeq.central.regions import Regions

@@ -37,8 +37,8 @@ from settings import arguments
 from thesis_figures import family
 
 from mechdesign import Privacy, design, named, plot
-from mechdesign.comparison import compare
 from mechdesign.losses import L0, binomial, prior
+from mechdesign.mechanism.comparison import compare
 from mechdesign.plot import look, style
 from mechdesign.properties import ColumnMonotone, RowMonotone, WeakHonesty
 

@@ -107,9 +107,9 @@ assert Mechanism.load(file) == mechanism
 # %% [markdown]
 # ## The device
 #
-# `mechdesign/device.py` depends on no other file: copy it beside the mechanism. Here it runs in an
-# interpreter that finds no packages (`-I -S`: isolated, without site-packages); numpy cannot even
-# be imported there.
+# `mechdesign/mechanism/device.py` depends on no other file: copy it beside the mechanism. Here it
+# runs in an interpreter that finds no packages (`-I -S`: isolated, without site-packages); numpy
+# cannot even be imported there.
 
 # %%
 device = folder / "device.py"
@@ -140,7 +140,7 @@ assert all(0 <= count <= n for count in released)
 # falls. So its distribution can be counted, without statistics: feed it every integer once.
 
 # %%
-from mechdesign.device import Device
+from mechdesign.mechanism.device import Device
 
 truth = 3
 integers = iter(range(mechanism.denominator))

@@ -15,8 +15,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Words
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Words
 
 WORD_BITS = 64
 """The length of a word."""

@@ -13,8 +13,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from mechdesign.base.linear_algebra import Floats, Integers, Items
-from mechdesign.base.numbers import is_whole
+from mechdesign.base.numbers import Floats, Integers, Items, is_whole
 from mechdesign.base.text import listed, printable, shown
 
 SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"

@@ -21,7 +21,14 @@ import numpy.typing as npt
 
 from frequency.algebra.hash_functions import Coins
 from frequency.clients.device import Client, load_client
-from frequency.core.aggregate import Aggregate, canonical, differing
+from frequency.core.aggregate import (
+    Aggregate,
+    SignSum,
+    canonical,
+    differing,
+    joined_signs,
+    split_signs,
+)
 from frequency.core.blanket import (
     ALIKE,
     JointLaw,
@@ -32,17 +39,22 @@ from frequency.core.blanket import (
 )
 from frequency.core.deployable import Step, json_integer, signed, sponge, unstated, width_of
 from frequency.core.public_coins import Menu
-from frequency.core.secure_sums import SignSum, joined_signs, split_signs
 from frequency.core.tally import Sample, cells
 from frequency.core.transport import Reports as Reports
 from frequency.core.transport import Transport
 from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.numbers import Rational, checked_counts, exact_sum, whole
-from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import (
+    BitSource,
+    Items,
+    Rational,
+    bit_source,
+    checked_counts,
+    exact_sum,
+    whole,
+)
 from mechdesign.base.text import rounded_up, shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
@@ -454,7 +466,7 @@ class Channel(ABC):
         """Reports as vectors of zeros and ones that add up: what users submit to a VDAF.
 
         Secure aggregation gives only their sums to the server, for `aggregate_from_sums`. What the
-        numbers stand for: see `frequency.core.secure_sums`.
+        numbers stand for: see `frequency.core.aggregate`.
 
         Parameters
         ----------
@@ -544,7 +556,7 @@ class Channel(ABC):
         return bool((aggregate.counts >= 0).all()) and exact_sum(aggregate.counts) == aggregate.n
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        """The counts of n reports as `frequency.collector_checks` compares them.
+        """The counts of n reports as `frequency.storage.collector_checks` compares them.
 
         Parameters
         ----------

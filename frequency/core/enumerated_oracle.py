@@ -24,8 +24,7 @@ from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_s
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Floats, Items
 from mechdesign.base.text import shown
 from mechdesign.symbolic.table_proof import TableProof, in_alpha
 

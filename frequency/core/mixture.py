@@ -16,19 +16,16 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.blanket import JointLaw, mixed, mixed_law
 from frequency.core.channel import Channel, Reports, smallest_integer
 from frequency.core.deployable import Step, json_integers, unstated
 from frequency.core.oracle import checked_users
 from frequency.core.public_coins import Menu
-from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import exact, exact_sum
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Floats, Items, exact, exact_sum
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
 

@@ -18,8 +18,7 @@ from frequency.core.channel import LARGEST_LIST, Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.likelihood import Likelihood
 from frequency.exceptions import InvalidValue
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import checked_counts, whole
+from mechdesign.base.numbers import Floats, Items, checked_counts, whole
 from mechdesign.base.text import shown, to_text
 
 _IN_CACHE = 1 << 17

@@ -24,8 +24,7 @@ from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 

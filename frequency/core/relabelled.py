@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Step
-from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Items
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
 

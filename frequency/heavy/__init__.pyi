@@ -1,12 +1,11 @@
 from . import plot
 from .error_bound import degraded, information_bound, lower_bound
 from .found import Found, Gate, NamedItems
+from .listing import InvalidString, Universe
 from .one_bit import FewBits, GenProt, OneBit
-from .prefix_tree import PrefixExtension, TreeHist
-from .protocol import HeavyHitterProtocol
+from .prefix_tree import HeavyHitterProtocol, PrefixExtension, TreeHist
 from .succinct_histogram import Code, SuccinctHistogram
 from .unique_heavy_hitter import UniqueHeavyHitter
-from .universe import InvalidString, Universe
 
 __all__ = [
     "Code",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,11 @@ import scipy
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import is_whole
+from mechdesign.base.numbers import Floats, is_whole
 from mechdesign.base.text import shown
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ from frequency.core.channel import Channel, Reports
 from frequency.core.oracle import Oracle, checked_users
 from frequency.core.protocol import Protocol, channel_of
 from frequency.heavy.found import Found
-from frequency.heavy.protocol import HeavyHitterProtocol, check_request
+from frequency.heavy.prefix_tree import HeavyHitterProtocol, check_request
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Rational, whole
 from mechdesign.base.text import shown
 
 Wrapped: TypeAlias = Channel | Protocol
@@ -45,7 +44,7 @@ class GenProt(Protocol):
     Public coins draw what a user without an item might report; the user tells which of these
     reports to keep, if any. Those kept are distributed like those of users each chosen with
     probability `kept`, and are estimated from by the protocol itself, whose estimate then is about
-    all users (`frequency.core.population.OfPopulation.of_population`). With ``v`` what the
+    all users (`frequency.core.estimate.OfPopulation.of_population`). With ``v`` what the
     protocol's own variance is from all n users, that is v / kept, and f (1 - f) (1 / kept - 1) / n
     for drawing the users of an answer f: see `predicted_variance`.
 

@@ -16,7 +16,7 @@ from frequency.core.deployable import json_integer
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
 from frequency.oracles.randomized_response import GRR
-from mechdesign.base.linear_algebra import Floats, Items, Words
+from mechdesign.base.numbers import Floats, Items, Words
 
 ACCIDENT = 0.05
 """The probability that some prefix of a level that nobody holds counts as heavy when confusion is

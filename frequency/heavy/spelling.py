@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Words
-from mechdesign.base.numbers import whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Words, whole
 
 LONGEST = 64
 """The length of the longest texts in bytes."""

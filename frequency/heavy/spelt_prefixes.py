@@ -18,13 +18,12 @@ import numpy.typing as npt
 
 from frequency.algebra.hash_functions import LinearHash
 from frequency.core.aggregate import Aggregate
-from frequency.heavy.errors import ItemErrors
+from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Gate
 from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes, without_sharing
 from frequency.heavy.spelling import Prefixed, Spelling
 from frequency.oracles.local_hashing import OLH
-from mechdesign.base.linear_algebra import Floats, Items, Words
-from mechdesign.base.numbers import Rational
+from mechdesign.base.numbers import Floats, Items, Rational, Words
 
 _FIRST, _STEP = 16, 12
 """The number of bits of the shortest prefixes, and the step from each to the next longer one."""

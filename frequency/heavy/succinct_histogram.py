@@ -17,7 +17,7 @@ import scipy
 from frequency.algebra.error_correcting_codes import Code as Code
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.hash_functions import MOST_FUNCTIONS, Coins, LinearHash
-from frequency.core.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.blanket import (
     JointLaw,
     independent,
@@ -29,23 +29,26 @@ from frequency.core.channel import Channel, Reports, local_privacy, smallest_int
 from frequency.core.deployable import Step, json_integer
 from frequency.core.estimate import Estimate
 from frequency.core.oracle import checked_users
-from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample, signs
-from frequency.heavy.errors import ItemErrors, null_of_signs
+from frequency.heavy.error_bound import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
-from frequency.heavy.protocol import HeavyHitterProtocol
+from frequency.heavy.prefix_tree import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
-from frequency.oracles.johnson_lindenstrauss import JLOracle
+from frequency.oracles.count_mean_sketch import JLOracle
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items, Words
-from mechdesign.base.numbers import whole
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import BitSource, Floats, Items, Words, whole
 from mechdesign.base.text import shown
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, PublicDrawProof
-from mechdesign.symbolic.randomiser import Randomiser, in_either, unchanged
+from mechdesign.symbolic.proof_rules import (
+    BudgetShare,
+    CompositionProof,
+    PublicDrawProof,
+    Randomiser,
+    in_either,
+    unchanged,
+)
 
 LARGEST_STATE = 1 << 27
 """The largest number of sums of signs that the server keeps."""

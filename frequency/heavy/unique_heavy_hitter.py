@@ -15,16 +15,15 @@ from frequency.algebra.error_correcting_codes import Code
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from frequency.exceptions import InvalidValue
-from frequency.heavy.errors import ItemErrors, noise_of_signs, null_of_signs
+from frequency.heavy.error_bound import ItemErrors, noise_of_signs, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
-from frequency.heavy.protocol import HeavyHitterProtocol
-from frequency.oracles.sign_response import SignChannel
+from frequency.heavy.prefix_tree import HeavyHitterProtocol
+from frequency.oracles.hadamard_response import SignChannel
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items, Words
-from mechdesign.base.randomness import BitSource, bit_source
-from mechdesign.symbolic.randomiser import ItemLaw, Randomiser, ReportKind
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.base.numbers import BitSource, Floats, Items, Words, bit_source
+from mechdesign.symbolic.proof_rules import ItemLaw, Randomiser, ReportKind
+from mechdesign.symbolic.semialgebraic import rational
 
 
 class IdleReporting(Protocol):

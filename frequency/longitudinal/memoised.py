@@ -38,10 +38,8 @@ from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.accounting.shuffling import LARGEST_PERMANENT, DailyReports
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import BitSource, Items, Rational, bit_source, whole
 from mechdesign.base.text import rounded_up, shown
 from mechdesign.exceptions import UnstatedLikelihoods
 

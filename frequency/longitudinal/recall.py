@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.transport import Reports
 from frequency.exceptions import InvalidValue
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.numbers import checked_counts
+from mechdesign.base.numbers import Items, checked_counts
 
 
 class Kept(Protocol):

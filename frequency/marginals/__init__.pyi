@@ -1,11 +1,10 @@
-from .association import chi_square, mutual_information, pearson
+from .association import chi_square, chow_liu, mutual_information, pearson
 from .calm import CALM, Domain
-from .chow_liu_tree import chow_liu
 from .consistency import consistent, measurements, to_mbi
 from .estimate import FittedEstimate, MarginalEstimate
 from .expectation_maximisation import InpEM
 from .fourier import InpHT
-from .maximum_likelihood import LikelihoodEstimate, most_likely
+from .prediction import LikelihoodEstimate, most_likely
 from .protocol import MarginalProtocol
 from .views import MargHT, MargPS, MargRR
 from .whole_record import InpHTCMS, InpOLH, InpPS, InpRR

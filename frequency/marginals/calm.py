@@ -23,9 +23,8 @@ from frequency.marginals.views import ViewProtocol, Views, _spread
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from frequency.schema import Domain as Domain
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, Rational, whole
 from mechdesign.base.text import listed, shown
 
 Names = tuple[str, ...]

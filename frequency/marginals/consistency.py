@@ -19,7 +19,7 @@ from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import EMEstimate
 from frequency.marginals.views import ViewProtocol, _spread
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 
 Names = tuple[str, ...]
 

@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, ConfidenceInterval, conditions
-from frequency.core.population import OfPopulation
-from frequency.core.synthetic import checked_sample
+from frequency.core.estimate import OfPopulation
+from frequency.core.quantiles import checked_sample
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.log_linear import Moments, cas, characters
 from frequency.marginals.model import MarginalModel
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 
 UNKNOWN = "the variances of estimates of {} are not known"
 """The reason why there is no variance, of a protocol."""

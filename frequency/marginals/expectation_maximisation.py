@@ -39,13 +39,10 @@ from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import exact_sum, whole
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
 from mechdesign.base.text import shown
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
-from mechdesign.symbolic.randomiser import favouring
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, favouring
 
 MOST_CELLS = 1 << 24
 """The largest number of cells of the marginals of all sets of k attributes together."""

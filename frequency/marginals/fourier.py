@@ -23,12 +23,12 @@ from frequency.core.deployable import json_integers
 from frequency.core.likelihood import Likelihood, of_signs
 from frequency.core.mixture import Mixture, weights_of
 from frequency.marginals.protocol import MarginalProtocol, Table
-from frequency.oracles.sign_response import SignChannel
+from frequency.oracles.hadamard_response import SignChannel
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed, shown
 
 Index = tuple[int, ...]

@@ -29,7 +29,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Items, cholesky
+from mechdesign.base.numbers import Floats, Items, cholesky
 
 _ROUNDS = 60
 """The most Gauss-Newton steps, each with new scales of the parameters."""

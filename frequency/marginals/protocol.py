@@ -18,9 +18,8 @@ from frequency.core.likelihood import Likelihood
 from frequency.core.protocol import Protocol
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.schema import Domain
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, Rational, whole
 from mechdesign.base.text import shown
 
 Table: TypeAlias = Hashable

@@ -26,7 +26,7 @@ from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed
 
 LARGEST_VIEWS = 1 << 14

@@ -28,9 +28,8 @@ from frequency.oracles.local_hashing import OLH
 from frequency.oracles.randomized_response import GRR
 from frequency.oracles.unary_encoding import OUE
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, whole
 from mechdesign.base.text import shown
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 

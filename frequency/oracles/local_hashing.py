@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from frequency.algebra.error_correcting_codes import walkable, walked
 from frequency.algebra.exact_draws import TruthOrLie, uniform
 from frequency.algebra.finite_field import VectorSpace, best_order, space
 from frequency.algebra.hash_functions import Coins
-from frequency.algebra.sparse_incidence import walkable, walked
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.deployable import Step, coin, lies, tossed
@@ -32,10 +32,8 @@ from frequency.core.oracle import (
 from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.proof_rules import PublicDrawProof
-from mechdesign.symbolic.randomiser import favouring
+from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.symbolic.proof_rules import PublicDrawProof, favouring
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from frequency.core.oracle import (
 )
 from frequency.core.public_coins import Menu
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.randomiser import Randomiser, favouring
+from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
 def points(q: int, t: int) -> int:

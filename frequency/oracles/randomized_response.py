@@ -22,9 +22,8 @@ from frequency.core.likelihood import Likelihood
 from frequency.core.oracle import Oracle, Support, variance_of, variance_of_scores
 from frequency.core.public_coins import Menu
 from mechdesign import Audit, Mechanism, named
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.randomiser import Randomiser, favouring
+from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
 @dataclass(frozen=True)

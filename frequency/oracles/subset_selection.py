@@ -21,10 +21,8 @@ from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
 from frequency.oracles.unary_encoding import between, bits_at, column_sums, packed, within
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import exact_sum
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.randomiser import Randomiser, favouring
+from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum
+from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
 @dataclass(frozen=True)

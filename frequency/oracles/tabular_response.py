@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from frequency.core.channel import local_privacy
 from frequency.core.enumerated_oracle import EnumeratedOracle
-from mechdesign import Mechanism, Privacy
-from mechdesign.base.frozen import set_fields
+from frequency.core.oracle import Oracle
+from frequency.oracles.hadamard_response import HRR
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.projective_geometry import ProjectiveGeometry
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.subset_selection import SubsetSelection
+from frequency.oracles.unary_encoding import OUE, SUE
+from mechdesign import Mechanism, Privacy, PrivacyViolation
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Rational
+from mechdesign.base.text import shown
 
 
 @dataclass(frozen=True, init=False)
@@ -54,3 +66,73 @@ class Tabular(EnumeratedOracle):
     @property
     def law(self) -> Mechanism:
         return self.mechanism
+
+
+# ------------------------------------------------------------------------------------------------
+# Which oracle tells of the parts of a protocol: by name, by class, or a designed mechanism.
+
+
+NAMED: dict[str, type[Oracle]] = {
+    kind.__name__: kind for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)
+}
+"""The oracles that a protocol may be given by name."""
+
+OracleChoice: TypeAlias = str | Callable[[int, Any], Oracle] | Oracle | Mechanism
+"""A name of `NAMED`; a class of oracles, or any function that makes one from a number of items and
+an epsilon; or, for as many items as it has, an oracle or a mechanism of `mechdesign`.
+"""
+
+
+def require_choice(choice: Any) -> None:
+    """Refuse what is no choice of an oracle."""
+    if isinstance(choice, str):
+        if choice not in NAMED:
+            raise ValueError(f"oracle must be one of {', '.join(NAMED)}; unknown: {shown(choice)}")
+    elif not callable(choice) and not isinstance(choice, (Oracle, Mechanism)):
+        raise ValueError(
+            "oracle must be a name, a class of oracles, an oracle or a mechanism, got"
+            f" {shown(choice)}"
+        )
+
+
+def choices_of(oracle: Any, levels: int) -> tuple[OracleChoice, ...]:
+    """A choice for each of some levels."""
+    given = tuple(oracle) if isinstance(oracle, (tuple, list)) else (oracle,) * levels
+    for choice in given:
+        require_choice(choice)
+    if len(given) != levels:
+        raise ValueError(
+            f"oracle must be one of {', '.join(NAMED)}, or one for each level; {len(given)} for"
+            f" {levels} levels"
+        )
+    return given
+
+
+def name_of(choice: OracleChoice) -> str:
+    """A short name for a choice."""
+    if isinstance(choice, str):
+        return choice
+    return getattr(choice, "__name__", type(choice).__name__)
+
+
+def oracle_over(choice: OracleChoice, domain: int, epsilon: float | Rational) -> Oracle:
+    """The oracle that is meant."""
+    require_choice(choice)
+    if isinstance(choice, str):
+        return NAMED[choice](domain, epsilon)
+    if isinstance(choice, Mechanism):
+        found: Any = Tabular(choice)
+    else:
+        found = choice if isinstance(choice, Oracle) else choice(domain, epsilon)
+    if not isinstance(found, Oracle):
+        raise TypeError(f"{shown(choice)} made no oracle, but a {type(found).__name__}")
+    if found.domain != domain:
+        raise ValueError(f"an oracle of {found.domain} items cannot tell of {domain}")
+    if found.privacy.neighbours != "all":
+        raise ValueError(
+            "the mechanism must be a local one, neighbours='all', to tell of single users"
+        )
+    audit, allowed = found.audit(), 1 / local_privacy(epsilon).alpha
+    if audit.ratio > allowed:
+        raise PrivacyViolation(audit.ratio, allowed, audit.output, audit.inputs)
+    return found

@@ -19,11 +19,15 @@ from frequency.core.deployable import Step, json_integer
 from frequency.core.oracle import Oracle, Support
 from frequency.core.tally import Sample, bits
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
-from mechdesign.symbolic.randomiser import at_two_places, favouring, unchanged
-from mechdesign.symbolic.rational_function import ALPHA, rational
+from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.symbolic.proof_rules import (
+    BudgetShare,
+    CompositionProof,
+    at_two_places,
+    favouring,
+    unchanged,
+)
+from mechdesign.symbolic.semialgebraic import ALPHA, rational
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:

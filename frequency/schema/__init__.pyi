@@ -1,14 +1,12 @@
 from .attribute import Attribute
-from .categorical import Boolean, Categorical
+from .categorical import Boolean, Categorical, Text
 from .dates import Dates
 from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate
-from .numeric import Numeric
-from .ordered import Ordered
+from .numeric import Numeric, Ordered
 from .schema import Encoded, Schema
 from .survey import ClippedValues, Survey
-from .text import Text
 
 __all__ = [
     "Attribute",

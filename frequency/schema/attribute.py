@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
 from frequency.schema.column import Column
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]

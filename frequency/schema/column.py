@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import Items
 from mechdesign.base.text import printable, shown
 
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")

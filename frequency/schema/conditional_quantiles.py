@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, normal_quantile
 from frequency.core.quantiles import fractions, quantile
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 
 
 class ConditionalQuantiles:

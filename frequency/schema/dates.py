@@ -14,9 +14,9 @@ import numpy.typing as npt
 from frequency.exceptions import InvalidQuestion
 from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, seconds, time_of
-from frequency.schema.ordered import Ordered, filled
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
+from frequency.schema.numeric import Ordered, filled
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import printable, shown
 
 _YEAR = re.compile(r"\d{4}", re.ASCII)

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from frequency.core.answer import place_of
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import checked_counts, is_whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, checked_counts, is_whole
 from mechdesign.base.text import listed, shown
 
 LARGEST_RECORDS = 1 << 62

@@ -12,13 +12,12 @@ import numpy as np
 
 from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.schema.attribute import MISSING, Attribute
-from frequency.schema.categorical import Boolean, Categorical, truth_of
+from frequency.schema.categorical import LONGEST, Boolean, Categorical, Text, truth_of
 from frequency.schema.column import Column, is_no_value, number_of, texts_of, time_of
 from frequency.schema.dates import Dates, Every
 from frequency.schema.numeric import LARGEST, Numeric
 from frequency.schema.schema import Schema
-from frequency.schema.text import LONGEST, Text
-from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import Items
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 

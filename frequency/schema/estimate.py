@@ -15,16 +15,16 @@ from frequency.core.quantiles import fractions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
-from frequency.schema.ordered import Ordered
+from frequency.schema.numeric import Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base.csv_rows import untaken
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from mechdesign.base.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from frequency.schema.picture import Kind
+    from frequency.schema.joint_plot import Kind
 
 _CUT = (
     "the range ends within bins, where the distribution of users is not known: its interval holds"
@@ -738,7 +738,7 @@ class SurveyEstimate:
         InvalidQuestion
             Other names, or what the protocol does not tell: see `cells`.
         """
-        from frequency.schema.picture import picture_of  # loads matplotlib
+        from frequency.schema.joint_plot import picture_of  # loads matplotlib
 
         return picture_of(self, attributes, kind, confidence, shares)
 

@@ -8,37 +8,128 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib import dates
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from frequency.schema.scales import (
-    Interval,
-    are_dates,
-    are_equal,
-    finite,
-    is_logarithmic,
-    mark_units,
-    numbers,
-    rounded,
-)
+from frequency.schema.attribute import ItemAttribute
+from frequency.schema.numeric import Ordered
 from mechdesign.base.figures import (
     BAND,
     COLOURS,
     ESTIMATE,
     MUTED,
     TRUTH,
+    PlainNumbers,
     caption_above,
     fitting,
     legend_above,
+    mark_dates,
+    mark_numbers,
     panel,
     text_size,
 )
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from mechdesign.base.text import printable
+
+# ------------------------------------------------------------------------------------------------
+# Numbers and dates along the axes of figures: what can be drawn, and where its ticks are.
+
+
+Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+"""The lower and the upper ends of intervals, one for each value."""
+
+
+def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Floats | None]:
+    """Return values and the ends of their intervals, as they are drawn."""
+    centre = np.asarray(values, dtype=np.float64)
+    ends = None if interval is None else np.asarray(interval, dtype=np.float64)
+    if ends is not None and ends.shape != (2, *centre.shape):
+        raise ValueError(
+            f"an interval has a low and a high end for each value, of shape {centre.shape}, got"
+            f" shape {ends.shape}"
+        )
+    if not centre.size or not np.isfinite(centre).all():
+        raise ValueError("there is nothing to draw: no reports, or values that are no numbers")
+    if ends is not None and not np.isfinite(ends).all():
+        raise ValueError("there is nothing to draw: intervals that are infinite")
+    return centre, ends
+
+
+def title(attribute: ItemAttribute) -> str:
+    """The name of an attribute, with its unit unless the name says it."""
+    if attribute.unit in ("", attribute.name):
+        return attribute.name
+    return f"{attribute.name} ({attribute.unit})"
+
+
+def rounded(value: float) -> str:
+    """A number in a caption, to three digits."""
+    return PlainNumbers()(float(f"{value:.3g}"))
+
+
+def are_dates(places: npt.ArrayLike) -> bool:
+    """Whether places are of type datetime64."""
+    return np.asarray(places).dtype.kind == "M"
+
+
+def numbers(places: npt.ArrayLike) -> Floats:
+    """Return places in units as numbers: of dates the days since 1970."""
+    untyped: Any = dates
+    result: Floats = np.asarray(
+        untyped.date2num(places) if are_dates(places) else places, dtype=np.float64
+    )
+    return result
+
+
+def bin_edges(attribute: Ordered) -> Floats:
+    """The edges of bins as numbers; a whole number with a bin of its own is in its middle."""
+    cuts = numbers(attribute.cuts)
+    return cuts - 0.5 if attribute.single and not are_dates(attribute.cuts) else cuts
+
+
+def are_equal(widths: Floats) -> bool:
+    """Whether bins are as wide as each other: nearly, as months are."""
+    return bool(widths.max() <= 1.15 * widths.min())
+
+
+def is_logarithmic(edges: npt.ArrayLike) -> bool:
+    """Whether the ratios of bins are more alike than their widths, which differ much."""
+    cuts = numbers(edges)
+    if are_dates(edges) or cuts[0] <= 0:
+        return False
+    widths, ratios = np.diff(cuts), np.diff(np.log(cuts))
+    return bool(widths.max() / widths.min() > max(10.0, ratios.max() / ratios.min()))
+
+
+def mark_units(
+    axis: Axis, edges: npt.ArrayLike, end: float = np.inf, *, even: bool = False
+) -> None:
+    """Mark an axis in units."""
+    cuts = numbers(edges)
+    if are_dates(edges):
+        mark_dates(axis, cuts[0], cuts[-1])
+        return
+    logarithmic = is_logarithmic(edges)
+    # As `bin_edges` has whole numbers with bins of their own.
+    in_middles = bool(((cuts + 0.5) % 1 == 0).all())
+    choices: list[list[float]] = []
+    if not logarithmic and not are_equal(np.diff(cuts)):
+        most = len(cuts) if even else 1 + (len(cuts) < 14)
+        choices = [cuts[::step].tolist() for step in range(1, most)]
+    mark_numbers(
+        axis,
+        *choices,
+        whole=in_middles or np.asarray(edges).dtype.kind in "iu",
+        logarithmic=logarithmic,
+        end=end,
+    )
+
 
 _LINE, _DOT = 1.6, 3.5
 """The width of the line of a distribution, and of the dots of its deciles, in points."""

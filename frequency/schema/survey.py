@@ -16,10 +16,10 @@ from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.relabelled import Relabelled
 from frequency.schema.attribute import ItemAttribute
+from frequency.schema.categorical import Text
 from frequency.schema.domain import Domain
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.schema import Encoded, Schema
-from frequency.schema.text import Text
 from mechdesign.base.text import listed, shown
 
 

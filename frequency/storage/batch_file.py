@@ -5,10 +5,13 @@ In a file a batch must be whole: what is cut short was not written as it was mea
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
@@ -17,17 +20,148 @@ import numpy as np
 from frequency.core.aggregate import beginning, pack
 from frequency.core.channel import Channel, Reports
 from frequency.core.transport import Batch
-from frequency.storage.reports_file import (
-    GROUP,
-    REPLACED,
-    Outline,
-    RefusedFile,
-    ReportsFile,
-    digest_of_content,
-    digest_of_id,
-    most,
-)
+from frequency.exceptions import InvalidReport
 from mechdesign.base.files import opened
+
+GROUP = 1 << 20
+"""Reports that are handled at a time, unless they are long."""
+
+_BATCH_BYTES = 1 << 25
+"""The amount of reports that is held at a time, where they are long."""
+
+_BLOCK = 1 << 20
+
+REPLACED = "it was replaced while it was being counted"
+
+
+class RefusedFile(InvalidReport):
+    """The error for a file that does not hold reports of this protocol, or is damaged.
+
+    Nothing of it was counted.
+    """
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The outline: what a file says of the reports in it.
+
+    Attributes
+    ----------
+    digest : str
+        By which the file is known, wherever it is copied to.
+    groups : tuple of int
+        For each part that can be read by itself the number of its reports; of lines at most so
+        many.
+    """
+
+    digest: str
+    groups: tuple[int, ...]
+
+    @property
+    def reports(self) -> int:
+        """The number of reports, at most."""
+        return sum(self.groups)
+
+
+class ReportsFile(ABC):
+    """A file of reports.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file, which is opened by each method anew.
+    channel : Channel
+        Of which it must hold reports.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], channel: Channel) -> None:
+        self.path, self.channel = path, channel
+
+    @abstractmethod
+    def outline(self) -> Outline:
+        """Return what the file says of itself.
+
+        Raises
+        ------
+        RefusedFile
+            It holds no reports of this channel, or is damaged, as far as can be seen without
+            reading them.
+        """
+
+    @abstractmethod
+    def batches(
+        self,
+        groups: Sequence[int] | None,
+        batch: int,
+        tally: Counter[str] | None,
+        digest: str | None = None,
+    ) -> Iterator[Reports]:
+        """Yield the valid reports of some groups.
+
+        Parameters
+        ----------
+        groups : sequence of int or None
+            Their numbers in the `Outline`; None: all.
+        batch : int
+            How many reports come at a time at most, at least 1.
+        tally : collections.Counter or None
+            Counts what is left out, under the reasons; None: the first thing wrong raises.
+        digest : str, optional
+            The file must be the one whose `Outline` has it; None: any file of the channel.
+
+        Returns
+        -------
+        iterator of structured numpy.ndarray
+            Reports of the channel's ``report_dtype``.
+
+        Raises
+        ------
+        RefusedFile
+            The file is of another channel, damaged, or another than the digest's. That may show
+            only after the last batch.
+        InvalidReport
+            Without a tally: a report that nobody can have sent.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
+        """Write valid reports; return how many they were.
+
+        ValueError if this format cannot hold them.
+        """
+
+
+def most(channel: Channel) -> int:
+    """Return how many reports there is room for."""
+    return max(1, _BATCH_BYTES // channel.report_dtype.itemsize)
+
+
+def batch_of(channel: Channel) -> int:
+    """Return how many reports to hold at a time.
+
+    As many as the counts are, so that these are not the cost, within reason.
+    """
+    return min(max(GROUP, int(np.prod(channel.counts_shape))), most(channel))
+
+
+def digest_of_id(name: str) -> str:
+    """Return the digest by which a file with this id is known, in whatever format it is."""
+    return hashlib.sha256(f"mechdesign reports {name}".encode()).hexdigest()
+
+
+def digest_of_content(stream: IO[bytes]) -> str:
+    """Return the digest by which a file without an id is known: that of all its bytes."""
+    stream.seek(0)
+    digest = hashlib.sha256()
+    while block := stream.read(_BLOCK):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------
+# Files of one batch, `.ldp`.
+
 
 _HEADER = 1 << 24
 """The longest header that is read: JSON takes many times its length in memory."""

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from frequency.core.channel import Channel, Reports
 from frequency.core.transport import WIRE, new_id
 from frequency.exceptions import InvalidReport
-from frequency.storage.reports_file import (
+from frequency.storage.batch_file import (
     REPLACED,
     Outline,
     RefusedFile,

@@ -30,7 +30,7 @@ from frequency.core.aggregate import REPORTS, canonical, differing
 from frequency.core.channel import Channel, Reports
 from frequency.core.protocol import channel_of
 from frequency.core.transport import new_id
-from frequency.storage.reports_file import (
+from frequency.storage.batch_file import (
     GROUP,
     REPLACED,
     Outline,
@@ -39,9 +39,17 @@ from frequency.storage.reports_file import (
     digest_of_id,
     most,
 )
-from mechdesign.base.fields import ANYTHING, TEXT, list_of, record, row_of, whole_number
+from mechdesign.base.fields import (
+    ANYTHING,
+    TEXT,
+    digest_of,
+    from_json,
+    list_of,
+    record,
+    row_of,
+    whole_number,
+)
 from mechdesign.base.files import opened
-from mechdesign.base.strict_json import digest_of, from_json
 from mechdesign.base.text import shown
 
 try:

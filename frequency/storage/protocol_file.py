@@ -28,26 +28,23 @@ from mechdesign import InvalidFile, Mechanism
 from mechdesign.base.fields import (
     ANYTHING,
     TEXT,
-    list_of,
-    optional,
-    record,
-    require_declared,
-    row_of,
-    table_of,
-    whole_number,
-)
-from mechdesign.base.files import replacing
-from mechdesign.base.strict_json import (
     content_of,
     digest_of,
     from_json,
     intact,
+    list_of,
+    optional,
+    record,
+    require_declared,
     require_same,
+    row_of,
     spelt,
+    table_of,
+    whole_number,
 )
+from mechdesign.base.files import replacing
 from mechdesign.base.text import from_text, printable, shown, to_text
-from mechdesign.files import checked, described
-from mechdesign.limits import Work
+from mechdesign.mechanism.files import Work, checked, described
 
 FORMAT, VERSION = "mechdesign.protocol", 2
 

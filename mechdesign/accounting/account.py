@@ -30,8 +30,8 @@ from mechdesign.accounting.shuffling import (
 from mechdesign.base.numbers import Rational, exact, whole
 from mechdesign.base.text import brief, plain_name, shown, to_text
 from mechdesign.exceptions import MechanismError, UnboundedRatio
+from mechdesign.mechanism.table import Table
 from mechdesign.privacy import exact_epsilon
-from mechdesign.table import Table
 
 NUMBER_BITS = 2048
 """The longest numerator, denominator, or common denominator of the epsilons of a ledger."""

@@ -21,7 +21,7 @@ from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.promises import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
 from mechdesign.base.numbers import Rational, ball, precision
-from mechdesign.table import Table
+from mechdesign.mechanism.table import Table
 
 Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLoss
 """The type of what is composed: mechanisms, their privacy losses, and shuffled collections."""

@@ -40,10 +40,9 @@ from flint import arb
 
 from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.numbers import Rational, ball, precision
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Rational, ball, precision
 from mechdesign.base.text import brief
-from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import exact_epsilon
 
 LARGEST_CENTRE = 1 << 24

@@ -35,8 +35,7 @@ from typing import Any
 import numpy as np
 from flint import acb, acb_mat, arb
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import precision
+from mechdesign.base.numbers import Floats, precision
 
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
 """The periods P, relative to the standard deviation of the tilted S."""

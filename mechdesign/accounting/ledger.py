@@ -29,6 +29,8 @@ from mechdesign.accounting.shuffling import LARGEST_N, LARGEST_PERMANENT, TRUST
 from mechdesign.base.fields import (
     FRACTION_TEXT,
     TEXT,
+    content_of,
+    intact,
     list_of,
     optional,
     record,
@@ -37,7 +39,6 @@ from mechdesign.base.fields import (
 )
 from mechdesign.base.files import replacing
 from mechdesign.base.numbers import Rational
-from mechdesign.base.strict_json import content_of, intact
 from mechdesign.base.text import aligned, from_text, printable, shown, to_text
 from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import exact_epsilon

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, ball, exact, precision
+from mechdesign.base.numbers import Floats, Rational, ball, exact, precision
 from mechdesign.base.text import brief
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon

@@ -14,11 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from mechdesign.accounting.pair_law import LARGEST_RATIO, exp_above, log_above
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.numbers import Floats, Rational, exact
 from mechdesign.exceptions import UnboundedRatio
+from mechdesign.mechanism.table import Table
 from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
-from mechdesign.table import Table
 
 _POINTS, _UNITS = 64, 1 << 56
 """The number of points of a profile, and the inverse of the units of their numbers."""

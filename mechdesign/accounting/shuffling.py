@@ -28,13 +28,12 @@ from mechdesign.accounting.pair_law import (
     require_pair_law,
 )
 from mechdesign.accounting.privacy_loss import PrivacyLoss, dominating
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, ball, exact, precision, whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Rational, ball, exact, precision, whole
 from mechdesign.base.text import brief
 from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
+from mechdesign.mechanism.table import Table
 from mechdesign.privacy import Metric, Privacy, exact_epsilon
-from mechdesign.table import Table
 
 LARGEST_N = 10**12
 """The most users of whom bounds are computed."""

@@ -35,7 +35,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from mechdesign.base.text import printable
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")

@@ -18,8 +18,8 @@ import numpy as np
 from mechdesign import losses
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.base.csv_rows import SEPARATORS, headless_rows
+from mechdesign.base.fields import format_of
 from mechdesign.base.numbers import Rational, exact
-from mechdesign.base.strict_json import format_of
 from mechdesign.base.text import printable
 from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 

@@ -24,7 +24,7 @@ from mechdesign.cli.options import (
     save_figure,
     say,
 )
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.planning.planner import known_task, plan, task_key
 from mechdesign.planning.trust import LOCAL
 

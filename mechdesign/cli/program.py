@@ -18,7 +18,6 @@ from typing import NoReturn
 from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.base.text import printable, reason
-from mechdesign.cli.compare_suppression_command import add_compare_suppression
 from mechdesign.cli.mechanism_commands import (
     add_audit,
     add_compare,
@@ -29,8 +28,11 @@ from mechdesign.cli.mechanism_commands import (
 )
 from mechdesign.cli.options import import_modules, say, warn_of
 from mechdesign.cli.plan_command import add_ledger, add_plan
-from mechdesign.cli.release_contingency_command import add_release_contingency
-from mechdesign.cli.release_table_command import add_release_table
+from mechdesign.cli.release_commands import (
+    add_compare_suppression,
+    add_release_contingency,
+    add_release_table,
+)
 from mechdesign.exceptions import (
     CertificateRejected,
     Infeasible,
@@ -39,7 +41,7 @@ from mechdesign.exceptions import (
     MechanismError,
     PrivacyViolation,
 )
-from mechdesign.planning.search import Unreachable
+from mechdesign.planning.trust import Unreachable
 
 _NO = (
     PrivacyViolation,

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import ball, exact, precision
 from mechdesign.base.text import brief
-from mechdesign.certificate import Certificate, Verification
 from mechdesign.convex.atoms import OutsideDomain, upper
 from mechdesign.convex.reading import (
     ConvexProgram,
@@ -26,7 +25,8 @@ from mechdesign.convex.reading import (
     shift_of,
 )
 from mechdesign.losses import Costs
-from mechdesign.table import Table
+from mechdesign.mechanism.table import Table
+from mechdesign.optimisation.certificate import Certificate, Verification
 
 PRECISION = 192
 """The precision of the balls, in bits."""

@@ -8,9 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import precision
-from mechdesign.certificate import Certificate, dual_bound
+from mechdesign.base.numbers import Floats, precision
 from mechdesign.convex.atoms import Affine, OutsideDomain, rational
 from mechdesign.convex.certificate import PRECISION, ConvexCertificate, objective_of
 from mechdesign.convex.reading import ConvexProgram, costs_of
@@ -24,9 +22,10 @@ from mechdesign.convex.relaxation import (
 )
 from mechdesign.convex.statement import Statement
 from mechdesign.exceptions import CertificateRejected, Infeasible, SolverFailure
-from mechdesign.formulation import mechanism_program
 from mechdesign.losses import Costs
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.optimisation.certificate import Certificate, dual_bound
+from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 

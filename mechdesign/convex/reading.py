@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import ball, precision
+from mechdesign.base.numbers import Floats, ball, precision
 from mechdesign.base.text import brief, shown
 from mechdesign.convex.atoms import (
     Affine,
@@ -43,8 +42,8 @@ from mechdesign.convex.atoms import (
 )
 from mechdesign.exceptions import InvalidExpression
 from mechdesign.losses import Costs
-from mechdesign.table import Table
-from mechdesign.values import Values
+from mechdesign.mechanism.table import Table
+from mechdesign.mechanism.values import Values
 
 Forms: TypeAlias = npt.NDArray[np.object_]
 """An array of affine forms or exact numbers, in the shape of an expression."""

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from mechdesign.base.text import shown
 from mechdesign.convex.atoms import Affine, Largest, combined
 from mechdesign.convex.reading import ConvexProgram, Reader, costs_of, load
 from mechdesign.exceptions import Infeasible, InvalidExpression
 from mechdesign.losses import Loss
+from mechdesign.mechanism.values import Values
 from mechdesign.properties import Property
 from mechdesign.requirements import Inequality, Linear, Relation
-from mechdesign.values import Values
 
 Objective: TypeAlias = Callable[[Any], Any]
 """A function of the table, a variable of cvxpy, that returns a scalar expression of cvxpy."""

@@ -19,11 +19,9 @@ import numpy as np
 
 from mechdesign.base.csv_rows import comma_separated, write_csv
 from mechdesign.base.files import opened
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import whole
+from mechdesign.base.numbers import Floats, whole
 from mechdesign.base.text import aligned, shown
-from mechdesign.evaluate.measures import Measure, RepeatErrors, Summary
-from mechdesign.evaluate.populations import Population, first, truth
+from mechdesign.evaluate.measures import Measure, Population, RepeatErrors, Summary, first, truth
 from mechdesign.evaluate.sweeps import apart, sweep
 
 if TYPE_CHECKING:
@@ -116,7 +114,7 @@ class ErrorTable:
         ValueError
             Another family, or nothing was measured.
         """
-        from mechdesign.evaluate.picture import errors_by_epsilon  # loads matplotlib
+        from mechdesign.evaluate.measures import errors_by_epsilon  # loads matplotlib
 
         return errors_by_epsilon(self.summary(), queries)
 

@@ -17,7 +17,7 @@ from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 from mechdesign.utilities.sublinear_utility import PRECISION, Pattern, Utility
 

@@ -12,13 +12,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.numbers import Floats, Rational, whole
 from mechdesign.base.text import shown
 from mechdesign.local.extremal_mechanism import local_privacy, whole_domain
 from mechdesign.local.optimality import Criterion
 from mechdesign.losses import Loss
-from mechdesign.optimal import Design, design
+from mechdesign.optimisation.optimal import Design, design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 

@@ -13,9 +13,8 @@ from scipy.stats import norm
 
 from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, TRUST, Shuffled, shuffled
-from mechdesign.base.linear_algebra import Floats, one_thread
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.files import ProgressMeter
+from mechdesign.base.numbers import Floats, Rational, one_thread, whole
 from mechdesign.base.text import brief, shown
 from mechdesign.local.bounds import MomentProgram
 from mechdesign.local.optimality import variances_by_input
@@ -27,7 +26,7 @@ from mechdesign.local.windows import (
     optimised,
     randomised_response,
 )
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.privacy import Privacy, exact_epsilon
 
 _UNITS = 1 << 62

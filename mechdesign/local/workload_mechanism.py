@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Floats, Integers, one_thread
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.files import ProgressMeter
+from mechdesign.base.numbers import Floats, Integers, Rational, one_thread, whole
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.bounds import most_valued
@@ -28,7 +27,7 @@ from mechdesign.local.optimality import (
     weigh,
 )
 from mechdesign.local.patterns import Patterns, balanced, best_of, climb, gram, turn_climb, turned
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 
 _UNITS = 1 << 62

@@ -11,8 +11,7 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base.numbers import Integers, Rational, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,8 @@ class Constraints:
     name : str, default ""
         Identifies the group in a program; a certificate names its multipliers by it.
     kind : str, default ""
-        What sort of constraints they are, such as `mechdesign.formulation.PRIVACY`; "" if of none.
+        What sort of constraints they are, such as `mechdesign.optimisation.formulation.PRIVACY`; ""
+        if of none.
 
     Raises
     ------

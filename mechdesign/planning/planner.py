@@ -19,16 +19,8 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import brief, shown
-from mechdesign.planning import search
+from mechdesign.planning import trust as search
 from mechdesign.planning.ranking import Plan, ranked
-from mechdesign.planning.search import (
-    LARGEST_EPSILON,
-    LARGEST_N,
-    LEAST_EPSILON,
-    USERS,
-    Unreachable,
-    epsilons,
-)
 from mechdesign.planning.task import (
     InvalidRequest,
     Task,
@@ -39,11 +31,17 @@ from mechdesign.planning.task import (
 )
 from mechdesign.planning.trust import (
     CURATOR,
+    LARGEST_EPSILON,
+    LARGEST_N,
+    LEAST_EPSILON,
     LOCAL,
     SHUFFLED,
     TRUSTS,
+    USERS,
     ByCurator,
     ByShuffler,
+    Unreachable,
+    epsilons,
     with_delta,
 )
 from mechdesign.privacy import exact_epsilon

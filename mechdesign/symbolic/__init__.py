@@ -4,7 +4,7 @@ Closed forms, and proofs for every alpha in (0, 1) at once.
 
 The package has the named mechanisms; `explain` and `parametric`, which find the optimal designs of
 every alpha (`mechdesign.symbolic.critical_regions`); the tables (`mechdesign.symbolic.table`);
-their entries (`mechdesign.symbolic.rational_function`); proofs of privacy, composed of smaller ones
+their entries (`mechdesign.symbolic.semialgebraic`); proofs of privacy, composed of smaller ones
 (`mechdesign.symbolic.privacy_proof`, `mechdesign.symbolic.proof_rules`); and the sets of alphas for
 which a statement is true (`mechdesign.symbolic.semialgebraic`).
 

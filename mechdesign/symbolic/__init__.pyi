@@ -14,14 +14,15 @@ from .proof_rules import (
     BudgetShare,
     CompositionProof,
     ExponentialProof,
+    ItemLaw,
     MixturePart,
     MixtureProof,
     ProcessedProof,
     PublicDrawProof,
+    Randomiser,
+    ReportKind,
 )
-from .randomiser import ItemLaw, Randomiser, ReportKind
-from .rational_function import ALPHA, RationalFunction
-from .semialgebraic import AlphaInterval, Region, Root
+from .semialgebraic import ALPHA, AlphaInterval, RationalFunction, Region, Root
 from .table import NotPolynomial, SymbolicAudit, SymbolicMechanism
 from .table_proof import TableProof
 

@@ -11,7 +11,7 @@ from flint import fmpz_poly
 from mechdesign.base.numbers import whole
 from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
 from mechdesign.privacy import Neighbours
-from mechdesign.symbolic.rational_function import ALPHA, ONE
+from mechdesign.symbolic.semialgebraic import ALPHA, ONE
 from mechdesign.symbolic.table import SymbolicMechanism
 
 

@@ -19,16 +19,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechdesign.base.progress import ProgressMeter
-from mechdesign.certificate import Verification
+from mechdesign.base.files import ProgressMeter
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss
-from mechdesign.optimal import Design, checked, design
+from mechdesign.optimisation.certificate import Verification
+from mechdesign.optimisation.optimal import Design, checked, design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property, PropertyLike
 from mechdesign.symbolic.program import AlphaProgram, ParametricVertex, Proof
-from mechdesign.symbolic.rational_function import RationalFunction
-from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, between
+from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, RationalFunction, between
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _TRIES = 8

@@ -1,9 +1,9 @@
 """Proofs of privacy for every alpha in (0, 1), checked step by step from what they state.
 
 A proof is a tree. Its leaves state the likelihoods of reports as rational functions of alpha
-(`mechdesign.symbolic.randomiser`, `mechdesign.symbolic.table_proof`). Its inner nodes are the rules
-for what is composed of them (`mechdesign.symbolic.proof_rules`). Nothing is believed: sums, signs
-and ratios are decided by exact algebra whenever a proof is asked whether it holds.
+(`mechdesign.symbolic.proof_rules`, `mechdesign.symbolic.table_proof`). Its inner nodes are the
+rules for what is composed of them (`mechdesign.symbolic.proof_rules`). Nothing is believed: sums,
+signs and ratios are decided by exact algebra whenever a proof is asked whether it holds.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeVar
 
-from mechdesign.certificate import Verification
-from mechdesign.symbolic.rational_function import ALPHA, RationalFunction, rational
-from mechdesign.symbolic.semialgebraic import Region, nonnegative
+from mechdesign.optimisation.certificate import Verification
+from mechdesign.symbolic.semialgebraic import ALPHA, RationalFunction, Region, nonnegative, rational
 
 EVERYWHERE, NOWHERE = Region((), (True,)), Region((), (False,))
 

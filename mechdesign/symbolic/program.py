@@ -8,8 +8,8 @@ proof, as a rational function. These are feasible, hence optimal, exactly where 
 keep their signs.
 
 A design was found by another program, shorter but of the same optimum
-(`mechdesign.reformulation`). So its table, and more often its multipliers, need not be basic in
-this one; `mechdesign.lp.basis` makes them so.
+(`mechdesign.optimisation.formulation`). So its table, and more often its multipliers, need not be
+basic in this one; `mechdesign.lp.basis` makes them so.
 """
 
 from __future__ import annotations
@@ -24,15 +24,20 @@ from typing import NamedTuple
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat, fmpz_poly
 
 from mechdesign.exceptions import SolverFailure
-from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import Loss
-from mechdesign.lp.basis import ZERO, basic, pivots, to_fmpq
-from mechdesign.lp.symmetry import Reduced, reduce_by_symmetry, unreduced
-from mechdesign.optimal import Design
+from mechdesign.lp.basis import ZERO, Reduced, basic, pivots, reduce_by_symmetry, to_fmpq, unreduced
+from mechdesign.optimisation.formulation import mechanism_program, reflection
+from mechdesign.optimisation.optimal import Design
 from mechdesign.privacy import Neighbours, Privacy
 from mechdesign.properties import Property
-from mechdesign.symbolic.rational_function import NIL, Polynomials, RationalFunction
-from mechdesign.symbolic.semialgebraic import AlphaInterval, Region, nonnegative
+from mechdesign.symbolic.semialgebraic import (
+    NIL,
+    AlphaInterval,
+    Polynomials,
+    RationalFunction,
+    Region,
+    nonnegative,
+)
 from mechdesign.symbolic.table import SAMPLES, SymbolicMechanism, constraints_in_alpha
 
 

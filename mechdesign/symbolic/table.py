@@ -16,19 +16,24 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq_poly, fmpz_poly
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import Rational
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Integers, Rational
 from mechdesign.exceptions import InvalidMechanism, MechanismError, NotSquare
-from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.table import IndexTable
 from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, PropertyLike, resolve
-from mechdesign.symbolic.rational_function import ALPHA, NIL, Polynomials, RationalFunction
-from mechdesign.symbolic.semialgebraic import Region, nonnegative
+from mechdesign.symbolic.semialgebraic import (
+    ALPHA,
+    NIL,
+    Polynomials,
+    RationalFunction,
+    Region,
+    nonnegative,
+)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,18 @@ from itertools import permutations
 from flint import fmpz_poly
 
 from mechdesign.exceptions import MechanismError
-from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import Design
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.optimisation.optimal import Design
 from mechdesign.symbolic.critical_regions import explain
 from mechdesign.symbolic.privacy_proof import Fault, PrivacyProof
-from mechdesign.symbolic.rational_function import ALPHA, ONE, RationalFunction, rational
-from mechdesign.symbolic.semialgebraic import Region, nonnegative
+from mechdesign.symbolic.semialgebraic import (
+    ALPHA,
+    ONE,
+    RationalFunction,
+    Region,
+    nonnegative,
+    rational,
+)
 from mechdesign.symbolic.table import SymbolicMechanism
 
 _MOST_UNKNOWNS = 8

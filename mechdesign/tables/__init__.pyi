@@ -7,7 +7,6 @@ from .contingency import (
 )
 from .design_cache import DesignCache
 from .estimates import CellEstimate, TotalEstimate
-from .statement import ContingencyStatement, Neighbours, TableStatement
 from .suppression import SuppressedTable, SuppressionRule
 from .suppression_comparison import (
     ComparedEntry,
@@ -16,7 +15,7 @@ from .suppression_comparison import (
     compare_suppression,
 )
 from .suppression_reconstruction import TableReconstruction, reconstruct
-from .table_release import TableRelease, release
+from .table_release import ContingencyStatement, Neighbours, TableRelease, TableStatement, release
 from .weighted_estimate import WeightedEstimate
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Booleans, Integers
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Booleans, Integers
 from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable
 

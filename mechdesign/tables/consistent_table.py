@@ -2,17 +2,323 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+import scipy
 
-from mechdesign.base.linear_algebra import Booleans, Floats, Integers
+from mechdesign.base.numbers import Booleans, Floats, Integers
 from mechdesign.base.text import aligned
+from mechdesign.exceptions import SolverFailure
 from mechdesign.tables.axes import Axes, Where
-from mechdesign.tables.least_squares import LeastSquares
 from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
+
+# ------------------------------------------------------------------------------------------------
+# Weighted least squares: one estimate of cells from measurements of the cells and of sums of them.
+#
+# Measurements y of the cells, z of the sums M x, and known sums, errors independent. With the
+# variances D and E that the measurements are weighted by, least squares gives
+#
+#     x = y + D M' (E + M D M')^-1 (z - M y),
+#
+# which is linear in y and z. So it is unbiased whatever the weights are, as long as these do not
+# depend on what was measured; and the variance of a weighted sum of cells follows from the
+# measurements' true variances, or is estimated without bias from unbiased estimates of them.
+
+
+Sparse: TypeAlias = Any
+"""The type of a ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic."""
+
+_AT_ONCE = 1 << 22
+"""The largest number of numbers of a working array."""
+
+_LEAST_SHARE = 1e-9
+"""The least variance of measured sums, as a share of the variance of the sum of their cells.
+
+Weights may be anything, but sums known from several sides must not make the equations singular.
+"""
+
+
+class LeastSquares:
+    """The weighted least squares estimate of cells whose sums were measured, too.
+
+    Parameters
+    ----------
+    variances : numpy.ndarray of float64
+        Shape (cells,): what the cells' measurements are weighted by, at least 0; public.
+    sums : scipy.sparse.csr_array
+        Shape (sums, cells): M, of zeros and ones.
+    sum_variances : numpy.ndarray of float64
+        Shape (sums,): what the sums' measurements are weighted by. 0: the sum is known. No cell is
+        in two sums that are known.
+    """
+
+    def __init__(self, variances: Floats, sums: Sparse, sum_variances: Floats) -> None:
+        self.variances, self.sums = variances, sums
+        sizes = sums @ variances
+        self._weighed = (sums * variances[None, :]).tocsr()
+        measured = np.where(sum_variances > 0, np.maximum(sum_variances, sizes * _LEAST_SHARE), 0.0)
+        # Of cells that all are certain nothing is left to say
+        self._all = measured + np.where((sizes == 0) & (measured == 0), 1.0, 0.0)
+
+    @cached_property
+    def _matrix(self) -> Sparse:
+        return scipy.sparse.csc_array(
+            scipy.sparse.diags_array(self._all) + self._weighed @ self.sums.T
+        )
+
+    def _solve(self, right: Floats) -> Floats:
+        """Return (E + M D M')^-1 times the columns."""
+        if not len(self._all):
+            return right
+        solution: Floats = self._factors.solve(right)
+        # One step of iterative refinement: known sums, with variance 0, are to hold to rounding.
+        solution += self._factors.solve(right - self._matrix @ solution)
+        return solution
+
+    @cached_property
+    def _factors(self) -> Any:
+        # Sparse LU of a system in the sums: there are far fewer than cells, and M has few entries
+        # in each row and column. Factorised once, for all right sides.
+        return scipy.sparse.linalg.splu(self._matrix)
+
+    def fit(self, measured: Floats, measured_sums: Floats) -> Floats:
+        """Return the estimates of the cells.
+
+        Shapes: `measured` (cells,), `measured_sums` (sums,); returns (cells,).
+        """
+        missing = self._solve(measured_sums - self.sums @ measured)
+        cells: Floats = measured + self._weighed.T @ missing
+        return cells
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """Return the weights of the measurements in weighted sums of the estimated cells.
+
+        Shapes: `weights` (queries, cells); returns (queries, cells + sums).
+        """
+        of_sums = self._solve(self._weighed @ weights.T).T
+        return np.hstack([weights - of_sums @ self.sums, of_sums])
+
+    def cell_coefficients(self) -> Iterator[Floats]:
+        """Yield the `coefficients` of each cell, some cells at a time.
+
+        Each has shape (some cells, cells + sums).
+        """
+        cells = len(self.variances)
+        step = max(1, _AT_ONCE // max(cells, 1))
+        for start in range(0, cells, step):
+            yield self.coefficients(np.eye(min(step, cells - start), cells, start))
+
+
+def indicators(groups: npt.NDArray[np.int64]) -> Sparse:
+    """Return the sums over groups of cells, as a matrix of zeros and ones.
+
+    Shapes: `groups` (cells,); returns (groups, cells).
+    """
+    places: Any = groups, np.arange(len(groups))
+    shape: Any = int(groups.max(initial=-1)) + 1, len(groups)
+    return scipy.sparse.csr_array((np.ones(len(groups)), places), shape=shape)
+
+
+# ------------------------------------------------------------------------------------------------
+# The nearest table of whole numbers: an integer program, of a flow where the table has two axes.
+#
+# Least squares over whole numbers is separable and convex: a sum of squares of single cells and of
+# single sums. A square of a whole number is, at whole numbers, a polygon with a corner at each. So
+# the program is linear in the lengths of the polygons' edges; with rows, columns and a grand total
+# it is a flow, whose vertices are whole already, and more families of sums need branching.
+
+
+_EDGES = 4
+"""So many edges of a polygon are laid out on either side at first; beyond them it goes straight."""
+
+_FAR = 1 << 12
+"""How far towards their targets the polygons of sums are laid out at first."""
+
+_LEAST_WEIGHT = 1e-6
+"""No measurement weighs more than one over this as much as the least certain cell."""
+
+_WHOLE = 1e-6
+"""How far from whole numbers a solver may leave them."""
+
+
+class Measured(NamedTuple):
+    """Measurements of cells, and of sums of them, that a table is fitted to.
+
+    Attributes
+    ----------
+    values : numpy.ndarray of float64
+        Shape (cells,).
+    variances : numpy.ndarray of float64
+        Shape (cells,): at least 0; the squares are divided by them.
+    sums : scipy.sparse.csr_array
+        Shape (sums, cells), of zeros and ones.
+    sum_values : numpy.ndarray of float64
+        Shape (sums,).
+    sum_variances : numpy.ndarray of float64
+        Shape (sums,); 0: the sum is known, and whole.
+    """
+
+    values: Floats
+    variances: Floats
+    sums: Sparse
+    sum_values: Floats
+    sum_variances: Floats
+
+    @property
+    def known(self) -> Booleans:
+        """Which sums are known."""
+        return np.equal(self.sum_variances, 0)
+
+    def objective(self, cells: Integers) -> float:
+        """The sum of weighted squares, known sums left out.
+
+        Shapes: `cells` (cells,).
+        """
+        off = (self.sums @ cells - self.sum_values)[~self.known]
+        weights, sum_weights = self.weights
+        return float(
+            (weights * (cells - self.values) ** 2).sum() + (sum_weights[~self.known] * off**2).sum()
+        )
+
+    @property
+    def weights(self) -> tuple[Floats, Floats]:
+        """What squares of cells and sums are multiplied by: at most 10^6, of cells at least 1."""
+        unit = self.variances.max(initial=0.0) or 1.0
+        least = unit * _LEAST_WEIGHT
+        return unit / np.maximum(self.variances, least), unit / np.maximum(
+            self.sum_variances, least
+        )
+
+
+def nearest_whole(measured: Measured, largest: Integers, start: Floats) -> Integers:
+    """The table of whole numbers with the least sum of weighted squares.
+
+    Shapes: `largest` (cells,), `start` (cells,); returns (cells,).
+    """
+    known = measured.known
+    weights, sum_weights = measured.weights
+    # All squares: first of the cells, then of the sums that were measured
+    squares = _Squares(
+        np.concatenate([measured.values, measured.sum_values[~known]]),
+        np.concatenate([weights, sum_weights[~known]]),
+    )
+    parts: list[Sparse] = [scipy.sparse.eye_array(len(largest)), measured.sums[~known]]
+    numbers: Sparse = scipy.sparse.csr_array(scipy.sparse.vstack(parts))
+    whole_sums = np.rint(measured.sum_values[known])
+    high = numbers @ largest
+    near = numbers @ np.clip(np.rint(start), 0, largest)
+    # Few sums, which the bounds of many cells push far from their targets
+    others = np.clip(np.rint(squares.targets), near - _FAR, near + _FAR)
+    others[: len(largest)] = near[: len(largest)]
+    first, last = np.minimum(near, others) - _EDGES, np.maximum(near, others) + _EDGES
+    while True:
+        first, last = np.clip(first, 0.0, high), np.clip(last, 0.0, high)
+        polygons = _Polygons(squares, first, last, high)
+        cells = _solved(polygons, measured.sums[~known], measured.sums[known], whole_sums)
+        reached = numbers @ cells
+        # Beyond its edges a polygon is below the square, and one step beyond it meets it
+        below, above = reached < first - 1, reached > last + 1
+        if not (below | above).any():
+            break
+        more = 2 * (last - first) + _EDGES
+        first = np.where(below, reached - more, first)
+        last = np.where(above, reached + more, last)
+    if (measured.sums[known] @ cells != whole_sums).any() or (
+        (cells < 0) | (cells > largest)
+    ).any():
+        raise SolverFailure("HiGHS returned a table whose known sums are off")
+    return cells
+
+
+class _Squares(NamedTuple):
+    """Squares of the distance from targets, each times a factor."""
+
+    targets: Floats
+    factors: Floats
+
+    def rise(self, which: Integers | slice, start: Floats) -> Floats:
+        """What a square grows by from a whole number to the next."""
+        return self.factors[which] * (2 * (start - self.targets[which]) + 1)
+
+
+class _Polygons:
+    """Squares at whole numbers, from ``first`` to ``last``, and straight on from 0 to ``high``.
+
+    Attributes
+    ----------
+    of : numpy.ndarray of int64
+        Shape (edges,): which square each edge belongs to.
+    signs : numpy.ndarray of float64
+        Shape (edges,): -1 for those to the left of ``first``.
+    costs, lengths : numpy.ndarray of float64
+        Shape (edges,): what a step along an edge costs, and how long it is.
+    """
+
+    def __init__(self, squares: _Squares, first: Floats, last: Floats, high: Floats) -> None:
+        self.first = first
+        count = (last - first).astype(np.int64)
+        inside = np.repeat(np.arange(len(count)), count)
+        step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        every, each = slice(None), np.arange(len(count))
+        self.of = np.concatenate([inside, each, each])
+        self.signs = np.concatenate([np.ones(len(inside)), -np.ones(len(each)), np.ones(len(each))])
+        self.costs = np.concatenate(
+            [
+                squares.rise(inside, first[inside] + step),
+                -squares.rise(every, first - 1),
+                squares.rise(every, last),
+            ]
+        )
+        self.lengths = np.concatenate([np.ones(len(inside)), first, high - last])
+
+    @property
+    def matrix(self) -> Sparse:
+        """What steps along the edges add to each number: shape (numbers, edges)."""
+        places = (self.of, np.arange(len(self.of)))
+        return scipy.sparse.csr_array((self.signs, places), shape=(len(self.first), len(self.of)))
+
+
+def _solved(
+    polygons: _Polygons,
+    sums: Sparse,
+    known: Sparse,
+    known_sums: Floats,
+) -> Integers:
+    """The best table: linear, since steps along edges of rising cost are taken in order."""
+    cells = sums.shape[1]
+    steps, first = polygons.matrix, polygons.first
+    parts: list[Sparse] = [sums @ steps[:cells] - steps[cells:], known @ steps[:cells]]
+    constraints: Any = scipy.sparse.csc_array(scipy.sparse.vstack(parts))
+    right = np.concatenate(
+        [first[cells:] - sums @ first[:cells], known_sums - known @ first[:cells]]
+    )
+    bounds = scipy.optimize.Bounds(np.zeros(len(polygons.costs)), polygons.lengths)
+    # A flow has a vertex of whole numbers, which the simplex method finds
+    solve: Any = scipy.optimize.linprog  # its types know no sparse matrices
+    found = solve(
+        polygons.costs,
+        A_eq=constraints if len(right) else None,
+        b_eq=right if len(right) else None,
+        bounds=np.stack([bounds.lb, bounds.ub], axis=1),
+        method="highs-ds",
+    )
+    if found.x is None or (np.abs(found.x - np.rint(found.x)) > _WHOLE).any():
+        found = scipy.optimize.milp(
+            polygons.costs,
+            integrality=(polygons.of < cells).astype(np.int64),
+            bounds=bounds,
+            constraints=scipy.optimize.LinearConstraint(constraints, right, right),
+            options={"mip_rel_gap": 0.0},
+        )
+    if found.x is None or found.status != 0:
+        raise SolverFailure(f"no table of whole numbers: HiGHS says {found.message!s:.200}")
+    reached: Integers = (first[:cells] + steps[:cells] @ np.rint(found.x)).astype(np.int64)
+    return reached
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -34,31 +34,36 @@ from mechdesign.base.fields import (
     FRACTION_TEXT,
     TEXT,
     array_of,
+    content_of,
+    intact,
     list_of,
     optional,
     row_of,
+    set_fields,
     whole_number,
+    write_content,
 )
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import Rational, checked_counts, whole
-from mechdesign.base.randomness import bit_source
-from mechdesign.base.strict_json import content_of, intact, write_content
+from mechdesign.base.numbers import Integers, Rational, bit_source, checked_counts, whole
 from mechdesign.base.text import from_text, listed, shown, to_text
-from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidTable
-from mechdesign.limits import Work
 from mechdesign.losses import Loss
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.files import Work
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
-from mechdesign.tables.consistent_table import ConsistentTable, WholeTable
-from mechdesign.tables.least_squares import LeastSquares, Sparse, indicators
-from mechdesign.tables.statement import ContingencyStatement
-from mechdesign.tables.table_release import TableRelease, release
+from mechdesign.tables.consistent_table import (
+    ConsistentTable,
+    LeastSquares,
+    Measured,
+    Sparse,
+    WholeTable,
+    indicators,
+    nearest_whole,
+)
+from mechdesign.tables.table_release import ContingencyStatement, TableRelease, release
 from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors, WeightedEstimate
-from mechdesign.tables.whole_numbers import Measured, nearest_whole
 
 FORMAT, VERSION = "mechdesign.contingency", 1
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.base.csv_rows import CsvRows, count_in, opened_csv
-from mechdesign.base.linear_algebra import Integers
+from mechdesign.base.numbers import Integers
 from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable
 from mechdesign.tables.totals import is_total_label, refuse_totals
@@ -60,7 +60,7 @@ class GroupRows(NamedTuple):
 def read_counts(source: Path, count: str | None = None, size: str | None = None) -> LabelledCounts:
     """Read a table of counts without its totals.
 
-    The file is like those of `mechdesign.column_release.release_column`. Without the name of a
+    The file is like those of `release_column`. Without the name of a
     column of counts it has two axes: its first column names the rows, its header the columns.
     With it, each row of the file is a cell, and all other columns but that of sizes are axes.
     """
@@ -82,7 +82,7 @@ def read_groups(
     overlap: int = 1,
     remedy: str = "--overlap",
 ) -> GroupRows:
-    """Read the groups of a CSV file, as `mechdesign.column_release.release_column` reads one."""
+    """Read the groups of a CSV file, as `release_column` reads one."""
     with opened_csv(source, separator) as read:
         pair, kept = read.places((count, size)), read.places(keep)
         others = (

@@ -13,17 +13,17 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from mechdesign import files
 from mechdesign.base.text import to_text
 from mechdesign.exceptions import MechanismError
-from mechdesign.index_table import IndexTable
 from mechdesign.losses import Loss
 from mechdesign.lp.constraints import Constraints
-from mechdesign.mechanism import Mechanism
-from mechdesign.optimal import checked, design, refuse_huge
+from mechdesign.mechanism import files
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.table import IndexTable
+from mechdesign.mechanism.values import Values
+from mechdesign.optimisation.optimal import checked, design, refuse_huge
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, PropertyLike
-from mechdesign.values import Values
 
 TOTAL: Final = "total"
 """Asks for mechanisms whose unbiased estimate has a small variance, instead of for a loss."""
@@ -73,8 +73,8 @@ class DesignCache:
         privacy : Privacy
             As for `design`, but its neighbours are "adjacent", "all" or a distance.
         loss : Loss or "total", optional
-            As for `design`; "total": that of `mechdesign.unbiased_design.least_variance` for
-            uniform counts.
+            As for `design`; "total": that of
+            `mechdesign.optimisation.unbiased_design.least_variance` for uniform counts.
         properties : iterable of Property, type or str, optional
             As for `design`.
         certificate : bool, default False
@@ -123,7 +123,7 @@ def designed(
     if loss != TOTAL:
         return design(n, privacy, loss, properties).mechanism
     # Imported here: it loads the solver, which is not needed where designs are kept.
-    from mechdesign.unbiased_design import least_variance
+    from mechdesign.optimisation.unbiased_design import least_variance
 
     return least_variance(n, privacy, properties).mechanism
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from mechdesign.exceptions import NoUnbiasedEstimate
-from mechdesign.mechanism import Mechanism
-from mechdesign.table import Table
-from mechdesign.unbiased_estimate import ApproximateEstimate
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.table import Table
+from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate
 
 _SLACK = 1e-9
 """How far rounding may move an end of an interval, which is an integer."""

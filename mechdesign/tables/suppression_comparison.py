@@ -15,24 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import named
-from mechdesign.base.linear_algebra import Booleans, Floats, Integers
-from mechdesign.base.numbers import Rational, checked_counts
+from mechdesign.base.numbers import Booleans, Floats, Integers, Rational, checked_counts
 from mechdesign.base.text import aligned, brief, to_text
-from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import Loss
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.design_cache import DesignCache
-from mechdesign.tables.suppression import (
-    LARGEST_TOTAL,
-    SuppressionRule,
-    totals_of,
-    with_totals,
-)
+from mechdesign.tables.suppression import LARGEST_TOTAL, SuppressionRule, totals_of, with_totals
 from mechdesign.tables.suppression_reconstruction import TableReconstruction, reconstruct
-from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -265,7 +259,7 @@ class SuppressionComparison:
         ValueError
             There are more than 150 entries.
         """
-        from mechdesign.tables.suppression_plot import intervals_and_errors
+        from mechdesign.tables.suppression import intervals_and_errors
 
         truth = np.array([row.taken - row.error for row in self.rows])
         # The rows are the cells, then the totals

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.linear_algebra import Booleans, Floats, Integers
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.files import ProgressMeter
+from mechdesign.base.numbers import Booleans, Floats, Integers
 from mechdesign.tables.suppression import SuppressedTable, with_totals
 
 _NODES = 200

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Booleans, Integers
+from mechdesign.base.numbers import Booleans, Integers
 from mechdesign.base.text import listed, shown
 from mechdesign.exceptions import InvalidTable
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.randomness import BitSource
-from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.mechanism import Mechanism
+from mechdesign.base.numbers import BitSource, Floats, Integers
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.tables.estimates import group_errors, half_width, whole_ends
 
 

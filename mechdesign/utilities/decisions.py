@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, exact
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, Program, to_fmpq, to_fraction

@@ -16,9 +16,8 @@ import numpy as np
 import scipy
 from flint import arb, fmpq
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Booleans, Floats
-from mechdesign.base.numbers import Rational
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Booleans, Floats, Rational
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.highs import to_float
 from mechdesign.utilities.decisions import BestDecision

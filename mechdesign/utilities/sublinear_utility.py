@@ -21,7 +21,7 @@ from flint import arb, fmpq
 from mechdesign.base.numbers import Rational, precision
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.mechanism import Mechanism
 
 Number: TypeAlias = fmpq | arb
 """An exact number, or a ball (an interval with error bounds) that contains the value."""

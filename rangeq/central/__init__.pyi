@@ -1,28 +1,23 @@
 from .branching import Branching, Branchings, best_branching
 from .budget import Budget
-from .cell_counts import count_cells
 from .estimate import CentralEstimate, ConfidenceInterval, Number
-from .hierarchy import CentralFlat, Hierarchy
-from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram
-from .matrix_mechanism.dense_strategy import DenseStrategy
+from .hierarchy import CentralFlat, Hierarchy, Wavelet
+from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram, InvalidRange, count_cells
+from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from .matrix_mechanism.design import StrategyDesign, workload_optimal
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
 from .matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
-from .matrix_mechanism.product_strategy import ProductStrategy
 from .matrix_mechanism.residual_strategy import ResidualStrategy
 from .matrix_mechanism.spectral_strategy import SpectralStrategy
 from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
 from .mechanism import LEAST_EPSILON, CentralMechanism
-from .quantile_release import QuantileRelease, quantiles
-from .query import InvalidRange
+from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
 from .regions import Region, Regions
 from .release import Release, load_release
 from .released_quantiles import ReleasedQuantiles
-from .tree_quantiles import TreeQuantiles
-from .wavelet import Wavelet
 
 __all__ = [
     "LARGEST_DOMAIN",

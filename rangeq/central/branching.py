@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.numbers import Floats, Rational, whole
 from rangeq.central.hierarchy import CentralFlat
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.core.boxes import tree_over

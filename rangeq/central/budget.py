@@ -10,8 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.base.linear_algebra import Floats
-from mechdesign.base.numbers import Rational
+from mechdesign.base.numbers import Floats, Rational
 from mechdesign.base.text import shown
 from mechdesign.privacy import Privacy
 from rangeq.central.inputs import fraction

@@ -19,22 +19,19 @@ import numpy as np
 from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign.accounting.pair_law import exact_delta
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, is_whole, whole
 from mechdesign.base.text import brief, listed, shown
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
-from rangeq.central.cell_counts import cells_along
-from rangeq.central.hierarchy import CentralFlat, Hierarchy
-from rangeq.central.inputs import checked_quantiles, checked_shape
+from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
+from rangeq.central.inputs import cells_along, checked_quantiles, checked_shape
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.strategy import Strategy
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.central.quantile_release import QuantileRelease
+from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 from rangeq.central.released_quantiles import ordered_attribute
-from rangeq.central.tree_quantiles import TreeQuantiles
-from rangeq.central.wavelet import Wavelet
 
 _TREES = 4
 """So many of the best trees of equal budgets are tried with optimised ones."""

@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from frequency.core.answer import Answer, normal_quantile, plain
 from frequency.core.answer import ConfidenceInterval as ConfidenceInterval
-from frequency.core.quantiles import fractions, place_along, quantile
-from frequency.core.synthetic import checked_sample, shared_out
-from mechdesign.base.linear_algebra import Floats, Integers
+from frequency.core.quantiles import checked_sample, fractions, place_along, quantile, shared_out
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.central.fewest_nodes import FewestNodes
-from rangeq.central.query import Query
+from rangeq.central.inputs import Query
 from rangeq.core.boxes import BoxSums, halved
 
 Number: TypeAlias = float | Floats

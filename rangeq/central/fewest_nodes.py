@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.core.boxes import BoxTree
 from rangeq.core.workload_sums import blocks_inside, queries
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import Rational, exact, is_whole, whole
-from mechdesign.base.text import from_text, shown
+from frequency.core.answer import conditions, plain
+from frequency.schema import Encoded, Schema
+from frequency.schema.attribute import ItemAttribute
+from mechdesign.base.numbers import Floats, Integers, Rational, exact, is_whole, whole
+from mechdesign.base.text import from_text, printable, shown
+from rangeq.core.estimate import InvalidRange as InvalidRange
+from rangeq.core.estimate import checked_ends
 
 LARGEST_DOMAIN = 1 << 26
 """Cells that a histogram may have."""
@@ -115,3 +120,139 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
     if total > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly
+
+
+# ------------------------------------------------------------------------------------------------
+# How many rows of a table are in each cell of a schema, a block of rows at a time.
+
+
+def cells_along(schema: Schema) -> tuple[int, ...]:
+    """The shape of the histogram of a schema's attributes."""
+    for one in schema:
+        if not isinstance(one, ItemAttribute):
+            raise ValueError(
+                f"{printable(one.name)} is {one.values}: a histogram is of attributes whose items"
+                " can be listed"
+            )
+    return checked_shape(schema.sizes)
+
+
+def count_cells(schema: Schema, tables: Iterable[Any]) -> Integers:
+    """The histogram that a curator releases: exact, and private.
+
+    A row is a user. Rows that a policy skips are in no cell.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the attributes to count by, whose items are the cells: of up to 8, and 2^26 in all.
+    tables : iterable of DataFrame, mapping or Encoded
+        Parts of the table, as `Schema.encode` takes or gives them. Only one is held at a time.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Shape ``schema.sizes``.
+
+    Raises
+    ------
+    ValueError
+        As for `cells_along`.
+    InvalidCell
+        The first value that no policy takes.
+
+    Examples
+    --------
+    >>> from frequency.schema import Boolean, Numeric
+    >>> schema = Schema([Numeric("age", low=0, high=2, whole=True), Boolean("smokes")])
+    >>> day, night = {"age": [0, 2], "smokes": ["no", "yes"]}, {"age": [2], "smokes": ["yes"]}
+    >>> count_cells(schema, [day, night]).tolist()
+    [[1, 0], [0, 0], [0, 2]]
+    """
+    sizes = cells_along(schema)
+    counts = np.zeros(math.prod(sizes), dtype=np.int64)
+    for table in tables:
+        encoded = table if isinstance(table, Encoded) else schema.encode(table)
+        cells = np.ravel_multi_index(encoded.columns, sizes)
+        np.add.at(counts, cells, 1)
+    return counts.reshape(sizes)
+
+
+# ------------------------------------------------------------------------------------------------
+# What is asked of a curator's estimate, along every attribute.
+
+
+class Query(NamedTuple):
+    """Boxes of cells, or products of sets of places.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        That of the answers: () for one question.
+    first, last : numpy.ndarray of int64
+        Shape (attributes, questions): closed ends of boxes.
+    weights : list of list of numpy.ndarray, or None
+        For each question and attribute 1 for the places in the set, else 0; None where the boxes
+        say it all.
+    """
+
+    shape: tuple[int, ...]
+    first: Integers
+    last: Integers
+    weights: list[list[Floats]] | None = None
+
+    @classmethod
+    def of(cls, where: Any, sizes: Sequence[int]) -> Query:
+        """What `CentralEstimate.answer` is asked."""
+        shape, asked = conditions(where, cls.names(sizes), sizes)
+        ends = np.zeros((2, len(sizes), int(np.prod(shape))), dtype=np.int64)
+        ends[1] = np.array(sizes)[:, None] - 1
+        sets = {}
+        for one in asked:
+            runs = one.runs()
+            if len(runs) == 1:
+                ends[:, one.place] = [np.broadcast_to(end, shape).ravel() for end in runs[0]]
+            else:
+                sets[one.place] = one.weights(np.arange(sizes[one.place]))
+        if not sets:
+            return cls(shape, ends[0], ends[1])
+        weights = []
+        for first, last in zip(*(end.T for end in ends), strict=True):
+            places = [np.arange(size) for size in sizes]
+            weights.append(
+                [
+                    sets[i] if i in sets else ((place >= first[i]) & (place <= last[i])) * 1.0
+                    for i, place in enumerate(places)
+                ]
+            )
+        return cls(shape, ends[0], ends[1], weights)
+
+    @staticmethod
+    def names(sizes: Sequence[int]) -> list[str]:
+        """What the attributes are called."""
+        return ["cell"] if len(sizes) == 1 else [f"attribute {i}" for i in range(len(sizes))]
+
+    @classmethod
+    def range(cls, first: npt.ArrayLike, last: npt.ArrayLike, sizes: Sequence[int]) -> Query:
+        """Ranges of the only attribute."""
+        if len(sizes) > 1:
+            raise InvalidRange(
+                f"a range is of one attribute, and there are {len(sizes)}: ask by answer"
+            )
+        a, b = checked_ends(first, last, sizes[0])
+        return cls(a.shape, a.reshape(1, -1), b.reshape(1, -1))
+
+    def by(
+        self,
+        boxes: Callable[[Integers, Integers], Any],
+        sets: Callable[[Sequence[Floats]], Any] | None = None,
+    ) -> Any:
+        """What functions say of each question.
+
+        Shapes: `boxes` (attributes, questions).
+        """
+        if self.weights is None or sets is None:
+            found = np.asarray(boxes(self.first, self.last))
+        else:
+            found = np.array([sets(weights) for weights in self.weights], dtype=np.float64)
+        return plain(found.reshape(self.shape))

@@ -15,18 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.numbers import Rational
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Integers, Rational, bit_source
 from mechdesign.base.text import shown
-from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
+from mechdesign.noise.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
-from mechdesign.symbolic.randomiser import discrete_laplace
+from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discrete_laplace
 from rangeq.central.estimate import CentralEstimate, Errors, Number
-from rangeq.central.inputs import checked_shape, fraction, histogram
-from rangeq.central.query import Query
+from rangeq.central.inputs import Query, checked_shape, fraction, histogram
 
 LEAST_EPSILON = Fraction(1, 1 << 32)
 """The smallest epsilon of a release."""

@@ -26,27 +26,28 @@ from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    content_of,
+    intact,
     list_of,
     optional,
+    require_same,
+    set_fields,
     whole_number,
+    write_content,
 )
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import Rational
-from mechdesign.base.randomness import bit_source
-from mechdesign.base.strict_json import content_of, intact, require_same, write_content
+from mechdesign.base.numbers import Floats, Integers, Rational, bit_source
 from mechdesign.base.text import aligned, from_text, shown, to_text
-from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import InvalidTable
-from mechdesign.limits import Work
 from mechdesign.losses import Loss
-from mechdesign.mechanism import Mechanism
+from mechdesign.mechanism.files import Work
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables import TableRelease, WeightedEstimate, release
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.contingency import adjacent
-from mechdesign.tables.statement import exactly, randomness
+from mechdesign.tables.table_release import exactly, randomness
 from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors
 from rangeq.central import budget as budgets
 from rangeq.central.regions import Region, Regions

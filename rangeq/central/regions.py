@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.linear_algebra import Booleans, Integers
+from mechdesign.base.numbers import Booleans, Integers
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 

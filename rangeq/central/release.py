@@ -21,21 +21,21 @@ from mechdesign.base.fields import (
     FLAG,
     FRACTION_TEXT,
     array_of,
+    intact,
     list_of,
     one_of,
     optional,
     record,
+    require_same,
+    set_fields,
     whole_number,
 )
 from mechdesign.base.files import opened, replacing
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.strict_json import intact, require_same
+from mechdesign.base.numbers import Integers
 from mechdesign.base.text import brief, listed, shown, to_text
-from mechdesign.discrete_laplace import DiscreteLaplace
-from rangeq.central.cell_counts import cells_along
-from rangeq.central.hierarchy import CentralFlat, Hierarchy
-from rangeq.central.inputs import stored_number
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
+from rangeq.central.inputs import cells_along, stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
@@ -46,7 +46,6 @@ from rangeq.central.matrix_mechanism.strategy_file import (
 )
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.released_quantiles import ReleasedQuantiles
-from rangeq.central.wavelet import Wavelet
 
 KIND, VERSION = "release", 2
 """What the header of a file says that it is; version 1 does not say whether draws were seeded."""

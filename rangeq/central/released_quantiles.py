@@ -13,14 +13,23 @@ import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
 from mechdesign import Privacy
-from mechdesign.base.fields import ANYTHING, FLAG, FRACTION_TEXT, list_of, one_of, whole_number
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import (
+    ANYTHING,
+    FLAG,
+    FRACTION_TEXT,
+    content_of,
+    intact,
+    list_of,
+    one_of,
+    require_same,
+    set_fields,
+    whole_number,
+    write_content,
+)
 from mechdesign.base.numbers import whole
-from mechdesign.base.strict_json import content_of, intact, require_same, write_content
 from mechdesign.base.text import aligned, brief, listed, shown, to_text
 from rangeq.central.inputs import fraction, histogram, stored_number
-from rangeq.central.quantile_release import QuantileRelease
-from rangeq.central.tree_quantiles import TreeQuantiles
+from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 
 FORMAT, VERSION = "mechdesign.quantiles", 2
 

@@ -3,41 +3,60 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from frequency.cli.schema_command import add_users, show_chain
+import numpy as np
+
+from frequency.cli.protocol_commands import add_users, show_chain
+from frequency.exceptions import InvalidQuestion
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.csv_rows import comma_separated, untaken, write_csv
+from mechdesign.base.files import ProgressMeter, replacing
+from mechdesign.base.numbers import whole
 from mechdesign.base.text import listed, shown
 from mechdesign.cli.options import (
     AddCommand,
     add_force,
+    add_privacy,
+    add_properties,
+    add_release_files,
     add_seed,
+    add_spreadsheet,
+    check_release,
     check_written,
+    confidence_of,
     generator_of,
     ledger_of,
+    privacy_of,
     say,
 )
 from mechdesign.planning.planner import plan
 from mechdesign.planning.ranking import Plan
+from mechdesign.tables.counts_csv import read_groups
 from rangeq.central import (
     MatrixMechanism,
+    RegionEstimate,
+    Regions,
     Release,
     ReleasedQuantiles,
     count_cells,
     load_strategy,
+    release_regions,
     save_strategy,
     workload_optimal,
 )
-from rangeq.central.cell_counts import cells_along
+from rangeq.central.inputs import cells_along
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.release import promised
+from rangeq.cli.answering import EstimateSource
+from rangeq.cli.collected import add_collected, source_of
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
@@ -256,3 +275,160 @@ def _policies(schema: Schema) -> Iterator[str]:
     clipping = [one.name for one in schema if one.outside == "clip"]
     if clipping:
         yield f"values outside of {listed(clipping)} are in the end bins: how many is not said"
+
+
+# ------------------------------------------------------------------------------------------------
+# The command ``mechdesign sample``: synthetic rows of what was collected.
+
+
+NOT_PEOPLE = (
+    "these rows are not people: nobody has them. They hold what was estimated and nothing else."
+    " Counts of them have the error of the estimate and that of the draw of the rows besides; tests"
+    " and regressions on them know nothing of the first, nor of what was not estimated"
+)
+"""What is to be known of rows, wherever they are written."""
+
+_BLOCK = 1 << 16
+"""Rows that are text at a time."""
+
+
+def add_sample(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "sample",
+        _sample,
+        "write synthetic rows with the distribution that was estimated, in the columns, labels and"
+        " units of the schema, for programs that take a table; a value that is missing is empty,"
+        " one outside of the schema's is outside; the rows are not people",
+        "sample both.agg --protocol both.json --rows 10000 --out synthetic.csv\n  mechdesign sample"
+        " age.release --rows 10000 --out synthetic.csv",
+    )
+    add_collected(chosen)
+    chosen.add_argument("--rows", type=int, required=True, metavar="N", help="how many, at least 1")
+    chosen.add_argument("--out", type=Path, required=True, help="the file to write (.csv)")
+    add_seed(chosen, "of the random numbers, to repeat them; privacy does not depend on them")
+    add_spreadsheet(chosen)
+    add_force(chosen)
+    show_chain(chosen)
+
+
+def _sample(options: argparse.Namespace) -> int:
+    rows = whole(options.rows, "--rows", 1, what="a number of rows")
+    check_written(options, options.out, ".csv", sources=[options.collected, options.protocol])
+    source = source_of(options.collected, options.protocol)
+    if not isinstance(source, EstimateSource):
+        raise InvalidQuestion(
+            f"{options.collected} is a release of counts or of quantiles alone: there is no"
+            " distribution to draw rows from; curate without --quantile releases one"
+        )
+    try:
+        columns = source.estimate.sample(rows, np.random.default_rng(options.seed))
+    except InvalidQuestion as error:
+        raise InvalidQuestion(f"{source.name}: {error}") from None
+    with replacing(options.out) as stream:
+        stream.write(comma_separated([columns], spreadsheet=options.spreadsheet).encode())
+        for first in range(0, rows, _BLOCK):
+            block = (values[first : first + _BLOCK].tolist() for values in columns.values())
+            lines = zip(*block, strict=True)
+            stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
+    say(f"wrote {options.out}: {rows} row{'s' * (rows != 1)}")
+    say(f"mechdesign: {NOT_PEOPLE}", sys.stderr)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------
+# The command ``mechdesign release-regions``: small counts of regions in regions.
+
+
+_REGIONS_NOTE = """\
+One person's answer changes the count of one leaf by one, and of each region above: --epsilon is the
+loss of all of that. The estimates of --table are unbiased, and parts add up; low and high are ends
+of an interval for the true count. For the total let the first --region be a column that is the same
+in all rows, such as the country."""
+
+
+def add_release_regions(add: AddCommand) -> None:
+    """Add the command."""
+    chosen = add(
+        "release-regions",
+        _release_regions,
+        "release small counts of regions in regions, such as wards in counties: the leaves by the"
+        " best mechanisms for their sizes, the regions above with noise, and estimates that add up",
+        "release-regions wards.csv --region county --region ward --count ill --size residents"
+        " --epsilon 1 --out ill.json --table ill.csv",
+    )
+    chosen.epilog = f"{_REGIONS_NOTE}\n\n{chosen.epilog}"
+    chosen.add_argument("leaves", type=Path, help="CSV file with a row for each leaf")
+    chosen.add_argument(
+        "--region",
+        action="append",
+        required=True,
+        dest="regions",
+        metavar="COLUMN",
+        help="a column of names, from the top down to that of the leaves; may be repeated; the last"
+        " ones of a row may be empty",
+    )
+    chosen.add_argument("--count", required=True, metavar="COLUMN", help="the column of counts")
+    chosen.add_argument(
+        "--size",
+        required=True,
+        metavar="COLUMN",
+        help="the column of the largest possible counts, which are public",
+    )
+    add_privacy(chosen)
+    add_properties(chosen, "what the mechanisms of leaves must have, as in design")
+    chosen.add_argument(
+        "--budget",
+        default="equal",
+        metavar="WEIGHTS",
+        help="how epsilon is split: equal (default); leaves: these alone; or weights separated by"
+        " commas, for each depth from the top and for the leaves",
+    )
+    add_release_files(chosen, "write the estimates of all regions (.csv)")
+
+
+def _release_regions(options: argparse.Namespace) -> int:
+    check_release(options, options.leaves)
+    confidence, privacy = confidence_of(options), privacy_of(options)
+    named = options.budget in ("equal", "leaves")
+    regions = options.regions
+    leaves = read_groups(
+        options.leaves, options.count, options.size, regions, labels=regions, remedy=""
+    )
+    paths = [_path(names) for names in zip(*map(leaves.kept.__getitem__, regions), strict=True)]
+    release = release_regions(
+        Regions(paths),
+        leaves.counts,
+        leaves.sizes,
+        privacy,
+        properties=options.properties,
+        budget=options.budget if named else options.budget.split(","),
+        rng=generator_of(options, "these counts"),
+    )
+    release.save(options.out)
+    print(release.statement)
+    say(f"wrote {options.out}: {len(paths)} leaves of {len(release.regions)} regions")
+    if options.table is not None:
+        _write_table(release.estimate(), options, confidence)
+        say(f"wrote {options.table}")
+    return 0
+
+
+def _path(names: Sequence[str]) -> list[str]:
+    """The regions of a leaf, from the top down, without the last ones that are empty."""
+    path = [*names]
+    while path and not path[-1].strip():
+        path.pop()
+    return path
+
+
+def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
+    names, results = options.regions, ("estimate", "standard error", "low", "high")
+    lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in results)]]
+    errors = estimate.standard_errors
+    for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
+        cells = [*path, *[""] * (len(names) - len(path))]
+        interval = estimate.answer(path).interval(confidence)
+        ends = (f"{float(end):.0f}" for end in interval)
+        lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
+    write_csv(options.table, lines, spreadsheet=options.spreadsheet)

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from frequency.cli.schema_command import show_chain
+from frequency.cli.protocol_commands import show_chain
 from frequency.core.answer import normal_quantile
 from mechdesign.base.files import replacing
 from mechdesign.base.text import printable
@@ -20,8 +20,7 @@ from mechdesign.cli.options import (
     save_figure,
     say,
 )
-from rangeq.cli.answer_rows import AnswerList
-from rangeq.cli.answering import AskedText, EstimateSource
+from rangeq.cli.answering import AnswerList, AskedText, EstimateSource
 from rangeq.cli.collected import Source, add_collected, source_of
 
 

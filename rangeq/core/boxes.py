@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import is_whole
+from mechdesign.base.numbers import Floats, Integers, is_whole
 from mechdesign.base.text import shown
 from rangeq.core.tree import Tree
 

@@ -2,14 +2,248 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture
-from mechdesign.base.linear_algebra import Items
+from frequency.core.oracle import Oracle
+from frequency.postprocess import norm_sub
+from mechdesign.base.numbers import Floats, Integers, Items
 from rangeq.core.tree import Tree
+from rangeq.core.workload_sums import blocks_inside, queries
+
+# ------------------------------------------------------------------------------------------------
+# NodeLaw: the errors of an oracle's estimates of nodes, where all nodes are alike; ContrastLaw.
+
+
+class NodeLaw(NamedTuple):
+    """The variances and covariances of an oracle's estimates, from one user with a given item.
+
+    Exact for the oracles that treat all items alike (GRR, SUE, OUE, SubsetSelection and HRR). Over
+    finite fields (OLH, ProjectiveGeometry) pairs of items differ a little, and the covariances are
+    the means over the ways to number the items.
+
+    Attributes
+    ----------
+    other, own : float
+        The variance of another item's estimate, and of that of the user's own item.
+    apart, near : float
+        The covariance of the estimates of two other items, and of the own item with another.
+    """
+
+    other: float
+    own: float
+    apart: float
+    near: float
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> NodeLaw:
+        """The law of an oracle of at least 2 items, from the variances that it states."""
+        d, other, own = oracle.domain, oracle.variance(1, 0.0), oracle.variance(1, 1.0)
+        near = (other + own - oracle.difference_variance(1, 2)) / 2
+        if d == 2:
+            return cls(other, own, near, near)  # no two items are both other ones
+        even = other + (own - other) / d - oracle.difference_variance(1) / 2
+        return cls(other, own, (even - 2 * near / d) / (1 - 2 / d), near)
+
+    @property
+    def contrast(self) -> float:
+        """What each squared weight adds to `drawn`, for weights of nodes that sum to 0."""
+        return self.other - self.apart
+
+    @property
+    def held(self) -> float:
+        """What the squared weight of the user's own node adds to that besides."""
+        return self.own - self.other - 2 * (self.near - self.apart) + 1
+
+    def drawn(self, number: Any, fraction: Any) -> Any:
+        """The variance of the sum over some nodes' estimates, from one user drawn at random.
+
+        Parameters
+        ----------
+        number : int or numpy.ndarray
+            How many nodes there are in the sum.
+        fraction : float or numpy.ndarray
+            The fraction of the users that are in them, 0 to 1.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared fractions of the population, of the common shape.
+        """
+        m, f = number, fraction
+        own = m * self.other + (self.own - self.other) * f
+        pairs = m * (m - 1) * self.apart + 2 * (m - 1) * f * (self.near - self.apart)
+        return own + pairs + f * (1 - f)
+
+    def moments(self, width: float) -> Floats:
+        """`drawn` for nodes that hold the fraction ``width`` each: the factors of m and of m^2."""
+        one, two = self.drawn(1, width), self.drawn(2, 2 * width)
+        return np.array([2 * one - two / 2, two / 2 - one])
+
+
+_LEAST = 1e-9
+"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
+
+
+class ContrastLaw(NamedTuple):
+    """The variance of weights w of sum 0 of an oracle's estimates, from a user drawn at random.
+
+    It is noise w'w + held sum w^2 f - (w'f)^2, for the true frequencies f.
+
+    Attributes
+    ----------
+    noise : float
+        Above 0. Of oracles that do not treat all items alike that of equal frequencies.
+    held : float
+        At least 0; 0 for those.
+    """
+
+    noise: float
+    held: float
+
+    @classmethod
+    def of(cls, oracle: Oracle) -> ContrastLaw:
+        """The law of an oracle, from the variances that it states; of one item any will do."""
+        if oracle.domain < 2:
+            return cls(1.0, 0.0)
+        if oracle.symmetric:
+            law = NodeLaw.of(oracle)
+            return cls(max(law.contrast, _LEAST), max(law.held, 0.0))
+        return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
+
+    def information(self, items: int) -> float:
+        """What a report tells of an orthonormal function of so many items, equally frequent."""
+        return 1 / (self.noise * items + self.held)
+
+
+# ------------------------------------------------------------------------------------------------
+# Ranges as sums of the fewest nodes of a tree, for estimates that are not consistent.
+#
+# Range queries, section 4.3.
+
+
+def runs(
+    tree: Tree, first: Integers, last: Integers, level: int
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """The nodes of one level in the decomposition of first .. last, as two runs.
+
+    A node is used when it lies in the range and its parent does not: to the right of the first cut
+    within the parent that it cuts, and to the left of the second.
+    """
+    child, size = tree.widths[level], tree.branching[level]
+    parent, after = child * size, last + 1
+    left, right = -(-first // child), after // child
+    within = first // parent == after // parent
+    end = np.where(within, right, (first // parent + 1) * size)
+    start = np.where(within, right, after // parent * size)
+    return left, np.where(within | (first % parent != 0), np.maximum(end, left), left), start, right
+
+
+def added_up(
+    tree: Tree,
+    cumulated: Sequence[npt.NDArray[Any]],
+    first: Integers,
+    last: Integers,
+) -> Any:
+    """The values of the nodes that make up first .. last, added up; see `runs`.
+
+    Shapes: `cumulated` (nodes of the level + 1,).
+    """
+    parts = ((sums, *runs(tree, first, last, level)) for level, sums in enumerate(cumulated))
+    return sum(
+        sums[end] - sums[left] + sums[right] - sums[start]
+        for sums, left, end, start, right in parts
+    )
+
+
+@dataclass(frozen=True)
+class NodeSums:
+    """Estimates of a tree's nodes that need not agree, of which ranges are sums.
+
+    Attributes
+    ----------
+    tree : Tree
+        Over the domain.
+    cumulated : list of numpy.ndarray of float64
+        For each level from the top the sums of the estimates before each node, and of all.
+    """
+
+    tree: Tree
+    cumulated: list[Floats]
+
+    @cached_property
+    def nearest(self) -> list[Floats]:
+        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        levels = [norm_sub(np.diff(sums)) for sums in self.cumulated]
+        return [np.concatenate([[0.0], np.cumsum(level)]) for level in levels]
+
+    def between(self, first: Integers, last: Integers) -> Floats:
+        """The answers of checked ranges."""
+        # Nothing is used of any level when the range is the root.
+        whole = (first == 0) & (last == self.tree.leaves - 1)
+        result: Floats = whole + added_up(self.tree, self.cumulated, first, last)
+        return result
+
+
+def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
+    """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
+
+    In O(height) steps.
+    """
+    inside = [blocks_inside(tree.domain, width, workload) for width in (tree.leaves, *tree.widths)]
+    return [
+        below - size * above
+        for (above, below), size in zip(pairwise(inside), tree.branching, strict=True)
+    ]
+
+
+def average_nodes(tree: Tree, workload: str) -> Floats:
+    """How many nodes of each level a query of a workload uses on average.
+
+    The result has shape (height,).
+    """
+    return np.array(
+        [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
+    )
+
+
+def squared_nodes(tree: Tree, workload: str) -> Floats:
+    """The mean over a workload of the squared number of nodes used of each level.
+
+    In O(height * branching) steps.
+
+    The result has shape (height,).
+    """
+    total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
+    for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):
+        whole, rest = divmod(tree.domain, child * size)
+        # How many ends lie so many whole children into their parent, of all parents and of the
+        # last, incomplete one. Behind a start lie as many children as before an end at its mirror.
+        children = np.arange(size, dtype=np.float64)
+        every = np.full(size, float(child))
+        last = np.clip(rest + 1 - children * child, 0, child)
+        if workload == "prefixes":
+            result[level] = (whole * every + last) @ children**2 / total
+            continue
+        mean, square = every @ children, every @ children**2
+        # Parents of the start before that of the end, all pairs; then both in the same one.
+        pairs = whole * (whole - 1) / 2
+        apart = pairs * 2 * (child * size * square + mean**2)
+        apart += whole * (last.sum() * square + 2 * (last @ children) * mean)
+        apart += whole * child * size * (last @ children**2)
+        within = children**2 + child * (children - 1) * children * (2 * children - 1) / 6
+        result[level] = (apart + (whole * every + last) @ within) / total
+    if workload == "ranges":
+        result[-1] -= tree.domain / total  # single items are leaves
+    return result
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from frequency.core.oracle import Oracle
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
 from mechdesign import Privacy
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, Rational, whole
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels

@@ -11,7 +11,7 @@ import numpy as np
 from frequency.core.channel import UNNUMBERED, Channel
 from frequency.core.deployable import json_integers
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import Items
 
 
 @dataclass(frozen=True)

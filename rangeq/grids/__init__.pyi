@@ -1,14 +1,10 @@
+from .cells import granularities
 from .estimate import ConjunctionEstimate, PairwiseEstimate, PredictedError, ProductEstimate
-from .guideline import granularities
 from .protocol import ConjunctionProtocol
-from .systems.calm import RangeCALM
 from .systems.haar import HaarHRR2D
-from .systems.hdg import HDG
-from .systems.hio import HIO
-from .systems.lhio import LHIO, HierarchicalHistogram2D
+from .systems.hio_lhio import HIO, LHIO, HierarchicalHistogram2D
 from .systems.msw import MSW
-from .systems.tdg import TDG
-from .systems.uniform import Uniform
+from .systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from .wavegrid.estimate import WaveEstimate
 from .wavegrid.protocol import WaveGrid, best
 

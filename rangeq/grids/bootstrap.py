@@ -19,9 +19,8 @@ import scipy
 
 from frequency.core.aggregate import Aggregate
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Items
-from rangeq.grids.cells import Edges
-from rangeq.grids.queries import Rectangles
+from mechdesign.base.numbers import Floats, Items
+from rangeq.grids.cells import Edges, Rectangles
 
 REPLICATES = 20
 """The number of collections: errors have Student's t of as many degrees of freedom."""

@@ -14,8 +14,8 @@ import frequency
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture, weights_of
 from frequency.core.oracle import Oracle
-from frequency.oracles.choice import OracleChoice, oracle_over
-from mechdesign.base.linear_algebra import Floats, Items
+from frequency.oracles.tabular_response import OracleChoice, oracle_over
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.cells import Edges, Grid, axis, numbered_axes
 
@@ -62,7 +62,7 @@ class GridChannel(GroupChannel):
     grids : tuple of Grid
         Of one or more attributes each.
     oracle : str, class, Oracle or Mechanism
-        Of the cells of all grids: see `frequency.oracles.choice`.
+        Of the cells of all grids: see `frequency.oracles.tabular_response`.
     largest_table : int, optional
         Grids with more cells are counted in a sketch; None: no limit.
     probabilities : tuple of Fraction, optional
@@ -71,7 +71,7 @@ class GridChannel(GroupChannel):
 
     grids: tuple[Grid, ...]
     oracle: OracleChoice
-    """The oracle of the cells: see `frequency.oracles.choice`."""
+    """The oracle of the cells: see `frequency.oracles.tabular_response`."""
     largest_table: int | None = None
     """The most cells of a grid that is not counted in a sketch: None for no limit."""
     probabilities: tuple[Fraction, ...] | None = None

@@ -21,19 +21,17 @@ from frequency.core.answer import (
     conditions,
     place_of,
 )
-from frequency.core.population import OfPopulation
-from frequency.core.synthetic import checked_sample
+from frequency.core.estimate import OfPopulation
+from frequency.core.quantiles import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import printable
-from rangeq.core.attribute_quantiles import AttributeQuantiles
-from rangeq.core.estimate import Distribution
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import AttributeQuantiles, Distribution, InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
+from rangeq.grids.cells import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.fitting import Line, Plane, weighted_update
-from rangeq.grids.queries import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.sampling import of_users, records_of
 
 MOST_TOLERANCE = 1e-7

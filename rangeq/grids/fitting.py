@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Integers, Items
+from mechdesign.base.numbers import Floats, Integers, Items
 from rangeq.core.boxes import halved
 from rangeq.grids.cells import Edges, Grid, common, refined
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from frequency.algebra.finite_field import binary_basis, walsh_hadamard
 from frequency.algebra.hash_functions import PublicBits, features
 from frequency.core.aggregate import Aggregate
-from frequency.oracles.sign_response import SignChannel
+from frequency.oracles.hadamard_response import SignChannel
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.record_channel import RecordChannel
 
 

@@ -15,7 +15,7 @@ from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational
 from rangeq.grids.estimate import ConjunctionEstimate
 from rangeq.grids.grid_likelihoods import posterior

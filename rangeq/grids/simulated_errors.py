@@ -14,19 +14,13 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import Mixture
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Items, one_thread
-from mechdesign.base.numbers import Rational
+from mechdesign.base.numbers import Floats, Items, Rational, one_thread
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords
-from rangeq.grids.systems.calm import RangeCALM
-from rangeq.grids.systems.hdg import HDG
-from rangeq.grids.systems.hio import HIO
-from rangeq.grids.systems.lhio import LHIO, HierarchicalHistogram2D
+from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords
+from rangeq.grids.systems.hio_lhio import HIO, LHIO, HierarchicalHistogram2D, TreeSystem
 from rangeq.grids.systems.msw import MSW, AttributeWaves
-from rangeq.grids.systems.tdg import TDG
-from rangeq.grids.systems.tree_system import TreeSystem
-from rangeq.grids.systems.uniform import Uniform
+from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
 
@@ -80,7 +74,7 @@ def conjunction_errors(
         The number of users.
     like : ExpectedRecords, optional
         The population to expect; None: those of
-        `rangeq.grids.reference_records.REFERENCE_RECORDS`.
+        `rangeq.grids.sampling.REFERENCE_RECORDS`.
 
     Returns
     -------

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, posterior_root
+from mechdesign.base.numbers import Floats, posterior_root
 from rangeq.local.circle import Transform, coordinates, items_of, of_transform, transform_of
 
 _STEEP = 4.0

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import Aggregate
 from frequency.core.oracle import Oracle
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.estimate import RangeEstimate
-from rangeq.core.node_decomposition import NodeSums, average_nodes, runs, squared_nodes
-from rangeq.core.node_law import NodeLaw
+from rangeq.core.levels import NodeLaw, NodeSums, average_nodes, runs, squared_nodes
 from rangeq.core.protocol import before, even_rmse, level_estimates
 from rangeq.core.tree import inverse, spread
 from rangeq.core.workload_sums import queries

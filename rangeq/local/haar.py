@@ -16,12 +16,12 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle, variance_of
-from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
-from frequency.oracles.sign_response import SignChannel
+from frequency.oracles.hadamard_response import SignChannel
+from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.cuts import Cuts
 from rangeq.core.haar import Haar, cells_of
 from rangeq.core.levels import Levels
@@ -132,8 +132,8 @@ class HaarHRR(ConsistentTree):
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
     oracle : str, class, Oracle, Mechanism or tuple of these, optional
-        Over the nodes of all levels, or of each: see `frequency.oracles.choice`. None: the
-        coefficients themselves, by Hadamard response.
+        Over the nodes of all levels, or of each: see `frequency.oracles.tabular_response`. None:
+        the coefficients themselves, by Hadamard response.
 
     Raises
     ------

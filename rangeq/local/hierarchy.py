@@ -12,11 +12,11 @@ import numpy as np
 from frequency.core.aggregate import Aggregate
 from frequency.core.mixture import weights_of
 from frequency.core.oracle import Oracle
-from frequency.oracles.choice import OracleChoice, choices_of, oracle_over
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats
+from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats
 from rangeq.core.cuts import Cuts
-from rangeq.core.node_law import NodeLaw
+from rangeq.core.levels import NodeLaw
 from rangeq.core.protocol import ConsistentTree, RangeProtocol, level_estimates
 from rangeq.core.tree import Tree, inverse
 from rangeq.core.tree_inference import consistent, contrast_precisions
@@ -35,7 +35,7 @@ class LevelHistograms(RangeProtocol):
     oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
         The oracle of all levels, or one for each: a name such as "OUE", "HRR", "OLH", "GRR" or
         "SubsetSelection", a class of oracles, or for a level of as many nodes an oracle or a
-        mechanism of `mechdesign`. See `frequency.oracles.choice`.
+        mechanism of `mechdesign`. See `frequency.oracles.tabular_response`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -200,3 +200,61 @@ def per_user(oracle: Oracle, held: int) -> float:
     # A unit contrast of two nodes is their difference over the root of 2, hence half of its noise;
     # sampling adds the frequency of a node, 1 / held, if the population is even
     return oracle.difference_variance(1, max(held, 2)) / 2 + 1 / max(held, 2)
+
+
+# ------------------------------------------------------------------------------------------------
+# The flat method: one histogram over the items, and ranges by adding up.
+
+
+@dataclass(frozen=True)
+class Flat(LevelHistograms, ConsistentTree):
+    """One histogram over the items, and ranges by adding up (range queries, section 4.2).
+
+    The estimates are shifted to sum to 1, since every user is somewhere: a range of r items then
+    has the variance r (1 - r/D) V instead of the r V of Fact 1, which ``DecomposedHistogram(D,
+    epsilon, D)`` has. `rangeq.central.CentralFlat` trusts a curator.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1: as for `RangeProtocol`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    oracle : str, class, Oracle or Mechanism, default "OUE"
+        Over the items themselves: see `frequency.oracles.tabular_response`.
+    branching : int or tuple of int, default ()
+        Not used: there is one level.
+    probabilities : sequence, optional
+        Not used: there is one level.
+    """
+
+    privacy_source: ClassVar[str] = "range queries, section 4.2"
+
+    branching: int | tuple[int, ...] = ()
+    oracle: OracleChoice | tuple[OracleChoice, ...] = "OUE"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.domain, (int, np.integer)):
+            set_fields(self, branching=(max(2, int(self.domain)),))
+        super().__post_init__()
+
+    @cached_property
+    def _histogram(self) -> HierarchicalHistogram:
+        """The hierarchical histogram of one level that this is."""
+        return HierarchicalHistogram(self.domain, self.epsilon, self.branching, self.oracle)
+
+    @property
+    def alike(self) -> bool:
+        return self._histogram.alike
+
+    def _contrasts(self, users: Floats) -> Floats:
+        return self._histogram._contrasts(users)
+
+    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
+        return self._histogram._level_weights(leaves, users, level)
+
+    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
+        return self._histogram._cuts(users, mass)
+
+    def _leaves(self, aggregate: Aggregate) -> Floats:
+        return self._histogram._leaves(aggregate)

@@ -17,24 +17,30 @@ import numpy.typing as npt
 from frequency import Answer, Estimate, InvalidValue, Oracle
 from frequency.algebra.exact_draws import uniform
 from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
+from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.answer import ConfidenceInterval, conditions
 from frequency.core.blanket import JointLaw, joint_law_of
 from frequency.core.channel import Channel, Reports
 from frequency.core.deployable import Step, json_integer
-from frequency.core.population import OfPopulation
+from frequency.core.estimate import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.public_coins import Menu
-from frequency.core.secure_sums import SignSum
 from frequency.core.tally import Sample
-from frequency.oracles.choice import OracleChoice, oracle_over
+from frequency.oracles.tabular_response import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Integers, Items
-from mechdesign.base.numbers import Rational, checked_counts, exact, whole
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import (
+    BitSource,
+    Floats,
+    Integers,
+    Items,
+    Rational,
+    checked_counts,
+    exact,
+    whole,
+)
 from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
 from rangeq.core.protocol import RangeProtocol
@@ -552,7 +558,7 @@ class ItemSets:
     heavy : int
         The number of items that the second round is about, at least 1.
     oracle : str, class, Oracle or Mechanism, default "ProjectiveGeometry"
-        Of the first round, over domain + 1 items: see `frequency.oracles.choice`.
+        Of the first round, over domain + 1 items: see `frequency.oracles.tabular_response`.
     ranges : callable, default HaarHRR
         The class of range protocols of the second round, or what makes one from a number of items
         and an epsilon.

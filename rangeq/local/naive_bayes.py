@@ -16,7 +16,7 @@ import scipy
 
 from frequency.core.answer import Answer
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Integers, Items
+from mechdesign.base.numbers import Floats, Integers, Items
 from mechdesign.base.text import shown
 
 

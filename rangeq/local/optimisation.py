@@ -16,26 +16,23 @@ import numpy as np
 
 from frequency.algebra.exact_draws import WORD
 from frequency.core.oracle import Oracle
-from frequency.oracles.choice import NAMED, choices_of, name_of
+from frequency.oracles.tabular_response import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import Rational
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.files import ProgressMeter
+from mechdesign.base.numbers import Floats, Integers, Rational
 from rangeq.core.protocol import RangeProtocol, even_rmse
 from rangeq.core.tree import Tree, checked_workload
 from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.circular import (
     CircularHistogram,
     default_blocks,
+    per_user_of_blocks,
     round_up,
     seen,
 )
-from rangeq.local.composite import Composite, checked_local
-from rangeq.local.flat import Flat
+from rangeq.local.composite import Composite, ShiftedHistogram, bins_of, checked_local, powers_below
 from rangeq.local.haar import HaarHRR
-from rangeq.local.hierarchy import HierarchicalHistogram, LevelHistograms, per_user
-from rangeq.local.shifted import ShiftedHistogram, bins_of, powers_below
-from rangeq.local.turned_blocks import per_user_of_blocks
+from rangeq.local.hierarchy import Flat, HierarchicalHistogram, LevelHistograms, per_user
 
 _LONGEST = 256
 """The most bits of a report that are still little to send: where the best oracle for a level takes

@@ -17,14 +17,12 @@ from frequency import Estimate, Oracle
 from frequency.core.aggregate import Aggregate
 from frequency.core.answer import Answer, conditions
 from frequency.core.channel import Channel
-from frequency.core.population import OfPopulation
+from frequency.core.estimate import OfPopulation
 from frequency.core.protocol import Protocol, channel_of
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import checked_counts
-from mechdesign.base.randomness import bit_source
-from rangeq.core.intervals import checked_ends
+from mechdesign.base.numbers import Floats, Integers, bit_source, checked_counts
+from rangeq.core.estimate import checked_ends
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.item_sets import PaddedSets, SetEstimate
 

@@ -21,12 +21,10 @@ from frequency.core.protocol import Protocol
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import Rational
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, Rational
 from mechdesign.base.text import listed, shown
-from rangeq.core.attribute_quantiles import AttributeQuantiles
-from rangeq.core.estimate import RangeEstimate
+from rangeq.core.estimate import AttributeQuantiles, RangeEstimate
 from rangeq.core.protocol import RangeProtocol
 from rangeq.core.record_channel import RecordChannel
 from rangeq.local.haar import HaarHRR

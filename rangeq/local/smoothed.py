@@ -14,12 +14,11 @@ from frequency.core.answer import ConfidenceInterval
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Integers, one_thread
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base.numbers import Floats, Integers, Rational, one_thread, whole
 from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.levels import Levels
-from rangeq.core.reference_populations import REFERENCE_POPULATIONS, reference_shares
 from rangeq.core.tree import checked_workload, mean_over, padded
+from rangeq.core.workload_sums import REFERENCE_POPULATIONS, reference_shares
 from rangeq.local.circle import Transform, items_of
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, divisors, round_up
@@ -361,7 +360,7 @@ def shaped_errors(
         "ranges", "all ranges" or "prefixes".
     like : tuple of float, optional
         Shares of the items, with sum 1: the population to expect. None: the
-        `rangeq.core.reference_populations.REFERENCE_POPULATIONS`.
+        `rangeq.core.workload_sums.REFERENCE_POPULATIONS`.
 
     Returns
     -------

@@ -20,10 +20,9 @@ from frequency.core.deployable import Step, json_integer
 from frequency.core.likelihood import Fit, Likelihood, stopped_early
 from frequency.core.public_coins import Menu
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Floats, Items
 from mechdesign.base.text import shown
-from mechdesign.symbolic.randomiser import Randomiser, favouring
+from mechdesign.symbolic.proof_rules import Randomiser, favouring
 from rangeq.core.estimate import Distribution
 from rangeq.local.item_sets import PaddedSets
 from rangeq.local.paired import Paired, auc_and_slope

@@ -22,9 +22,8 @@ from frequency.algebra.exact_draws import WORD, bernoulli, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Reports
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
-from mechdesign.symbolic.randomiser import Randomiser, favouring
+from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.symbolic.proof_rules import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol
 

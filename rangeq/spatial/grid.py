@@ -13,9 +13,8 @@ import scipy
 
 from frequency.exceptions import FrequencyError
 from frequency.schema import Domain
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Items, whole
 from mechdesign.base.text import shown
 
 EARTH_RADIUS = 6_371_008.8

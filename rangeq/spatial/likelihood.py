@@ -21,8 +21,7 @@ from frequency.core.answer import Answer
 from frequency.core.channel import Reports, smallest_integer
 from frequency.core.likelihood import Fit, Likelihood, stopped_early
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.numbers import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate

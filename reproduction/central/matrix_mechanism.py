@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.central import Hierarchy
 from reproduction.report import Outcome, Settings, claim, judged, table
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from examples.grid_figures import rounds, truth
 from rangeq.grids import HDG, TDG, ConjunctionProtocol, PairwiseEstimate
+from rangeq.grids.cells import grouped
 from rangeq.grids.fitting import weighted_update
-from rangeq.grids.queries import grouped
 from reproduction.grids.figures import EPSILONS
 from reproduction.grids.studies import (
     InconsistentHDG,

@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from examples.grid_figures import truth
 from rangeq.grids import HDG, granularities
-from rangeq.grids.guideline import ALPHA1, ALPHA2
+from rangeq.grids.cells import ALPHA1, ALPHA2
 from reproduction.grids.studies import DATA, study
 from reproduction.report import Kind, Number, Outcome, Settings, agrees, claim, judged, table
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from examples.grid_figures import Queries, Study, truth
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids import HDG, LHIO, MSW, TDG, ConjunctionProtocol, RangeCALM, Uniform
 from reproduction.report import Settings, table
 

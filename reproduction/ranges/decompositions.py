@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from rangeq import DecomposedHistogram, Tree
-from rangeq.core.node_decomposition import runs
+from rangeq.core.levels import runs
 from reproduction.ranges.variances import (
     SMALL,
     every_range,

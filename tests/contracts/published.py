@@ -34,9 +34,9 @@ from frequency.oracles.unary_encoding import UnaryEncoding
 from rangeq import SquareWave
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
+from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
 from rangeq.local.item_sets import Slots
-from rangeq.local.turned_blocks import Blocks
 from rangeq.spatial.disk_area import DiskChannel
 from rangeq.spatial.likelihood import WavePair
 from tests.tape import WORD

@@ -41,10 +41,10 @@ from frequency.oracles import subset_selection as subset
 from frequency.schema import Domain, Survey
 from frequency.schema.survey import SurveyChannel
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
-from mechdesign import discrete_laplace as discrete
-from mechdesign.base.randomness import bit_source
-from mechdesign.discrete_laplace import DiscreteLaplace
-from mechdesign.sampling import Sampler
+from mechdesign.base.numbers import bit_source
+from mechdesign.noise import discrete_laplace as discrete
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.sampling import Sampler
 from rangeq import central, grids, spatial
 from rangeq.grids.level_sketch import LevelSketch
 from rangeq.local import square_wave as squarewave

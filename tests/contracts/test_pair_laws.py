@@ -25,7 +25,7 @@ from frequency.heavy.sampled import Sampled
 from mechdesign import Mechanism, Privacy, named
 from mechdesign.accounting import shuffled
 from mechdesign.accounting.pair_law import PairClass, merged, require_pair_law
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import UnstatedLikelihoods
 from rangeq import grids
 from rangeq.local.item_sets import Slots

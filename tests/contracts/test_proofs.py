@@ -46,8 +46,8 @@ from mechdesign.symbolic import (
     optimized_unary,
     subset_selection,
 )
-from mechdesign.symbolic.randomiser import favouring
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.symbolic.proof_rules import favouring
+from mechdesign.symbolic.semialgebraic import rational
 from rangeq import central, grids
 from tests.contracts.examples import CENTRAL, PACKAGES, PROTOCOLS, WITH_VALUES
 from tests.contracts.published import probability

@@ -7,7 +7,7 @@ import pytest
 
 from frequency import InvalidQuestion
 from rangeq import Distribution, RangeProtocol, SquareWave, central
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
 from rangeq.local.smoothed import Shaped
 from tests.contracts.examples import CENTRAL, COLLECTED
 from tests.contracts.test_answers import cases, collected

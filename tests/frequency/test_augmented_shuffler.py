@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from frequency import GRR, HRR, OLH, IncompatibleAggregate, InvalidReport, InvalidValue, Tabular
-from frequency.augmented_shuffler import AugmentedShuffler
+from frequency.longitudinal.augmented_shuffler import AugmentedShuffler
 from mechdesign import Mechanism, Privacy
 from tests.goodness_of_fit import FALSE_ALARM
 

@@ -27,7 +27,11 @@ from frequency import (
     SubsetSelection,
     Tabular,
 )
-from frequency.collector_checks import (
+from frequency.core.protocol import channel_of
+from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, UniqueHeavyHitter
+from frequency.marginals import Domain, InpEM, InpHT, MargPS
+from frequency.storage.collection import Collected
+from frequency.storage.collector_checks import (
     LEAST,
     MANY,
     ChiSquareStatistic,
@@ -36,10 +40,6 @@ from frequency.collector_checks import (
     _groups,
     check_collectors,
 )
-from frequency.core.protocol import channel_of
-from frequency.heavy import OneBit, PrefixExtension, SuccinctHistogram, UniqueHeavyHitter
-from frequency.marginals import Domain, InpEM, InpHT, MargPS
-from frequency.storage.collection import Collected
 from mechdesign import named
 from rangeq import CircularHistogram, HaarHRR, HierarchicalHistogram
 from rangeq.local.square_wave import SquareWave
@@ -428,8 +428,8 @@ def test_counts_that_are_too_much_like_the_rest_are_flagged():
         assert "copy" in check_collectors(protocol, {**collectors, "copy": copied}).flagged
 
 
-# What frequency.collector_checks says of its power: shares of made-up reports that are found
-# at most once, or at least nine times, in ten.
+# What frequency.storage.collector_checks says of its power: shares of made-up reports that are
+# found at most once, or at least nine times, in ten.
 POWER = {GRR: (0.002, 0.005), HRR: (0.015, 0.04), OLH: (0.01, 0.025)}
 
 

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
-from frequency import HRR, InvalidValue, distributed
+from frequency import HRR, InvalidValue
 from frequency.exceptions import WorkersLost
 from frequency.marginals import Domain, InpHT
-from frequency.storage import aggregate_files, parquet, write_reports
+from frequency.storage import aggregate_files, distributed, parquet, write_reports
+from frequency.storage.collection import State
 from frequency.storage.formats import SUFFIXES
-from frequency.storage.state import State
 from rangeq import HierarchicalHistogram
 from tests.frequency.storage.dying import Dying
 

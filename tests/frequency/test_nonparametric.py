@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy
 
-from frequency.nonparametric import likeliest_mixture
+from frequency.core.posterior import likeliest_mixture
 
 
 def gaussian(values, atoms):

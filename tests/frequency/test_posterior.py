@@ -1,7 +1,7 @@
 """Empirical Bayes: a distribution that errs little, with intervals that cover.
 
 All generators are seeded. The families of data here are not those that the constants of
-`frequency.posterior` were chosen on: see the benchmark for many more.
+`frequency.core.posterior` were chosen on: see the benchmark for many more.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, HRR, OLH, OUE, Aggregate, CountMeanSketch, Tabular
-from frequency import posterior as module
+from frequency.core import posterior as module
 from frequency.exceptions import InvalidEstimates
 from frequency.postprocess import empirical_bayes, norm_sub, power_ns
 from mechdesign import named

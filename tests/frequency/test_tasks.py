@@ -20,8 +20,8 @@ from frequency import (
 from frequency.core.oracle import Oracle
 from frequency.marginals import consistent
 from frequency.oracles.count_mean_sketch import Sketch
+from frequency.planning.tasks import Frequencies, Marginals
 from frequency.schema import Domain
-from frequency.tasks import Frequencies, Marginals
 from mechdesign import Plan, plan
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from mechdesign import Privacy
-from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, Loss
-from mechdesign.lp.basis import Program
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
+from mechdesign.lp.basis import Program, reduce_by_symmetry, unreduced
+from mechdesign.optimisation.formulation import mechanism_program, reflection
 from mechdesign.properties import SEVEN, resolve
 
 NINE = Privacy(alpha="9/10")

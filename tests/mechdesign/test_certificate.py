@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mechdesign import Certificate, InexactNumber, Mechanism, Privacy, Verification, design, named
-from mechdesign.certificate import dual_bound
-from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, Loss, binomial
+from mechdesign.optimisation.certificate import dual_bound
+from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.properties import resolve
 from tests.mechdesign.programs import HALF, NINE
 from tests.mechdesign.relations import capped, line

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import column_release as column
 from mechdesign import named
-from mechdesign.column_release import Read, release_column
+from mechdesign.mechanism import mechanism as column
+from mechdesign.mechanism.mechanism import Read, release_column
 
 MECHANISM = named.geometric(8, alpha="9/10")
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from mechdesign import Mechanism, Privacy, design, named
-from mechdesign.comparison import compare
 from mechdesign.losses import L0, L1, L2, binomial
+from mechdesign.mechanism.comparison import compare
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.requirements import AtLeast
-from mechdesign.unbiased_estimate import UnbiasedEstimate
 
 
 @pytest.mark.parametrize("prior", [None, binomial(4, "1/3")])

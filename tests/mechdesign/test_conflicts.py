@@ -24,11 +24,16 @@ from mechdesign import (
     Property,
     Request,
     SolverFailure,
-    conflicts,
     design,
 )
-from mechdesign.conflicts import critical_privacy, incompatible, refutation, smallest_conflict
 from mechdesign.losses import L0, L1
+from mechdesign.optimisation import infeasibility as conflicts
+from mechdesign.optimisation.infeasibility import (
+    critical_privacy,
+    incompatible,
+    refutation,
+    smallest_conflict,
+)
 from mechdesign.properties import resolve
 
 HALF = Privacy(alpha="1/2")

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign import Mechanism, MechanismError, Metric, Privacy, device, named
-from mechdesign.base.strict_json import digest_of
-from mechdesign.sampling import Sampler
+from mechdesign import Mechanism, MechanismError, Metric, Privacy, named
+from mechdesign.base.fields import digest_of
+from mechdesign.mechanism import device
+from mechdesign.noise.sampling import Sampler
 from tests.mechdesign.relations import RELATIONS
 from tests.tape import Tape
 

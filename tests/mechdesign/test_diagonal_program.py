@@ -7,12 +7,12 @@ from fractions import Fraction
 import pytest
 
 from mechdesign import Mechanism, Privacy, Property, design
-from mechdesign.certificate import dual_bound
-from mechdesign.diagonal_program import DiagonalProgram
 from mechdesign.losses import L0, L1, Costs, prior
+from mechdesign.lp.basis import reduce_by_symmetry, unreduced
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
+from mechdesign.optimisation.certificate import dual_bound
+from mechdesign.optimisation.diagonal_program import DiagonalProgram
 from mechdesign.properties import resolve
 from tests.mechdesign.programs import NINE, SUBSETS, full
 
@@ -110,7 +110,7 @@ def test_a_table_that_cannot_be_filled_in(monkeypatch):
     wanted = ("RM", "CM")
     table, bound = solved(5, NINE, loss, wanted)
     assert table is None
-    monkeypatch.setattr(sys.modules["mechdesign.optimal"], "_SMALL", 0)
+    monkeypatch.setattr(sys.modules["mechdesign.optimisation.optimal"], "_SMALL", 0)
     found = design(5, NINE, loss, wanted)
     assert found.certificate.gap == 0
     assert found.certificate.objective >= bound

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mechdesign import Bands, CountPairs, Counts, InvalidPrior, Mechanism, Privacy, named
 from mechdesign.base.text import from_text
-from mechdesign.explanation import LIKELY, QUESTIONS, Explanation, PersonalRisk, explain
 from mechdesign.losses import binomial, prior
-from mechdesign.values import Values
+from mechdesign.mechanism.explanation import LIKELY, QUESTIONS, Explanation, PersonalRisk, explain
+from mechdesign.mechanism.values import Values
 from tests.mechdesign.drawn_tables import tables
 from tests.mechdesign.relations import RELATIONS, distance
 

@@ -27,7 +27,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base import strict_json
+from mechdesign.base import fields as strict_json
 from mechdesign.losses import L0, L1, Costs, Power, binomial
 
 DESIGNS = {
@@ -184,7 +184,15 @@ def test_a_forged_file_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "null", "3", '{"format": "mechdesign.mechanism"}', "[" * 100_000, "\x00\xff"],
+    [
+        "",
+        "[]",
+        "null",
+        "3",
+        '{"format": "mechdesign.mechanism"}',
+        "[" * 100_000,
+        "\x00\xff",
+    ],
 )
 def test_what_is_no_mechanism_file_is_refused(content: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"

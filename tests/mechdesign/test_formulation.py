@@ -7,8 +7,13 @@ import numpy as np
 import pytest
 
 from mechdesign import Privacy
-from mechdesign.formulation import PRIVACY, mechanism_program, privacy_constraints, reflection
 from mechdesign.losses import L0, L1, prior
+from mechdesign.optimisation.formulation import (
+    PRIVACY,
+    mechanism_program,
+    privacy_constraints,
+    reflection,
+)
 from mechdesign.properties import resolve
 from tests.mechdesign.programs import NINE, full
 from tests.mechdesign.relations import capped

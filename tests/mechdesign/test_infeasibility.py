@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from mechdesign import Bands, Counts, FarkasProof, Incompatible, Privacy, Request
-from mechdesign.conflicts import refutation
+from mechdesign.optimisation.infeasibility import refutation
 from mechdesign.properties import resolve
 
 HALF = Privacy(alpha="1/2")

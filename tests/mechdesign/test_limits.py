@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from mechdesign import Ledger, Mechanism, Privacy, design, device, limits, named
-from mechdesign import files as formats
-from mechdesign.base.strict_json import digest_of
+from mechdesign import Ledger, Mechanism, Privacy, design, named
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L1
+from mechdesign.mechanism import device
+from mechdesign.mechanism import files as formats
+from mechdesign.mechanism import files as limits
 from mechdesign.privacy import Metric
 from tests.processes import heard, tell
 

@@ -81,7 +81,7 @@ def test_release_refuses_and_draws_nothing(table, monkeypatch):
     rng = np.random.default_rng(5)
     before = rng.bit_generator.state
     monkeypatch.setattr(
-        "mechdesign.base.randomness.os.urandom",
+        "mechdesign.base.numbers.os.urandom",
         lambda size: pytest.fail("randomness was drawn"),
     )
     for source in (rng, None):

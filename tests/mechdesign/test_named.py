@@ -8,11 +8,11 @@ from itertools import product
 import pytest
 
 from mechdesign import Privacy, named, symbolic
-from mechdesign.diagonal_program import DiagonalProgram
 from mechdesign.losses import L0
 from mechdesign.lp.exact_solution import certify
+from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
-from mechdesign.standard_errors import StandardErrors
+from mechdesign.optimisation.diagonal_program import DiagonalProgram
 from tests.mechdesign.programs import full
 
 ALPHAS = [Q(1, 10**9), Q(1, 3), Q(9, 10), 1 - Q(1, 10**9), Q(1)]

@@ -18,11 +18,11 @@ from mechdesign import (
     Privacy,
     PrivacyViolation,
     design,
-    device,
     named,
 )
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L0, L1, L2, Power
+from mechdesign.mechanism import device
 from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring
 
 SETTINGS = settings(max_examples=150, deadline=None, derandomize=True, database=None)

@@ -22,7 +22,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.numbers import bit_source
 from tests.goodness_of_fit import goodness
 
 dp: Any = pytest.importorskip("opendp.prelude")
@@ -97,7 +97,7 @@ def test_a_loss_is_rounded_up_where_it_is_no_float() -> None:
 def test_it_follows_a_transformation_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a seed in the place of the operating system; false alarms below 1e-6."""
     source = bit_source(np.random.default_rng(20))
-    monkeypatch.setattr("mechdesign.sampling.bit_source", lambda rng: source)
+    monkeypatch.setattr("mechdesign.noise.sampling.bit_source", lambda rng: source)
     gm = MECHANISMS["GM"]
     chain = counting() >> gm.to_opendp()
     assert chain.map(1) == gm.privacy.epsilon

@@ -48,7 +48,7 @@ def test_the_estimate_is_that_of_the_neighbours() -> None:
 
 
 def test_what_is_asked_for_all_the_same_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["mechdesign.optimal"], "_SECONDS", 0)
+    monkeypatch.setattr(sys.modules["mechdesign.optimisation.optimal"], "_SECONDS", 0)
     with pytest.raises(TooLarge):
         design(2, ADJACENT)
     assert design(2, ADJACENT, however_large=True).certificate.gap == 0

@@ -27,8 +27,8 @@ from mechdesign import (
     named,
     plot,
 )
-from mechdesign.explanation import QUESTIONS
 from mechdesign.losses import binomial
+from mechdesign.mechanism.explanation import QUESTIONS
 from tests.pictures import collisions, texts
 
 ALPHA = Fraction(9, 10)

@@ -20,8 +20,8 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1
+from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.properties import (
     SEVEN,
     ColumnHonesty,

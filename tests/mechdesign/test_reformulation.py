@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Privacy
-from mechdesign.certificate import dual_bound
 from mechdesign.losses import L0, L1, L2, prior
+from mechdesign.lp.basis import reduce_by_symmetry, unreduced
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
-from mechdesign.reformulation import compact
+from mechdesign.optimisation.certificate import dual_bound
+from mechdesign.optimisation.formulation import compact
 from tests.mechdesign.programs import full
 from tests.mechdesign.relations import RELATIONS, capped, equal, line
 

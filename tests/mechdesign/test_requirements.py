@@ -25,12 +25,12 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L0, L1, L2
 from mechdesign.lp.constraints import Constraints
+from mechdesign.mechanism.values import distances
 from mechdesign.properties import resolve
 from mechdesign.requirements import AtLeast, AtMost, Inequality, Linear, Unbiased, Within
-from mechdesign.values import distances
 from tests.mechdesign.drawn_tables import tables
 
 HALF, NINE = Privacy(alpha="1/2"), Privacy(alpha="9/10")

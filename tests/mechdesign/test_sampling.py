@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mechdesign.sampling as sampling
+import mechdesign.noise.sampling as sampling
 from mechdesign import InvalidCount, Mechanism, Privacy, named
 from mechdesign.base.numbers import checked_counts
-from mechdesign.sampling import Sampler
+from mechdesign.noise.sampling import Sampler
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 from tests.tape import WORD, Tape
 
@@ -352,7 +352,7 @@ BAD = [
 def test_wrong_counts_are_named_and_cost_nothing(counts, index, monkeypatch):
     mechanism = named.geometric(2, alpha="1/2")
     monkeypatch.setattr(
-        "mechdesign.base.randomness.os.urandom",
+        "mechdesign.base.numbers.os.urandom",
         lambda size: pytest.fail("randomness was drawn"),
     )
     rng = np.random.default_rng(11)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mechdesign import CountPairs, InvalidPrior, Mechanism, Privacy, design, named
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import prior
-from mechdesign.standard_errors import StandardErrors
-from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.mechanism.comparison import StandardErrors
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from tests.mechdesign.drawn_tables import tables
 from tests.mechdesign.programs import HALF
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import Mechanism, Privacy, design, named
-from mechdesign.formulation import mechanism_program
 from mechdesign.losses import L0, L1, L2, Costs, binomial
+from mechdesign.lp.basis import unreduced
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import unreduced
+from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.properties import SEVEN, Property, resolve
 from reproduction.count_mechanisms.weakly_honest import remaps_geometric
 from tests.mechdesign import brute

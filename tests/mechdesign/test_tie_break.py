@@ -18,7 +18,7 @@ from mechdesign import (
     design,
 )
 from mechdesign.losses import L0, L1, L2, Costs, Loss, Power, binomial
-from mechdesign.tie_break import is_unique, no_worse
+from mechdesign.optimisation.diagonal_program import is_unique, no_worse
 
 
 def extremes(found: Design, i: int, j: int) -> tuple[Fraction, Fraction]:
@@ -135,7 +135,7 @@ def test_one_certificate_alone_does_not_make_the_optimum_unique() -> None:
 
 
 def test_a_program_that_is_too_large_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.tie_break._MOST_VARIABLES", 8)
+    monkeypatch.setattr("mechdesign.optimisation.diagonal_program._MOST_VARIABLES", 8)
     assert not design(2, Privacy(alpha="9/10"), canonical=True).unique
     assert design(1, Privacy(alpha="9/10"), canonical=True).unique
 

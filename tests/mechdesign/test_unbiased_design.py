@@ -23,8 +23,8 @@ from mechdesign import (
     named,
 )
 from mechdesign.losses import L0
+from mechdesign.optimisation.unbiased_design import least_unbiased_variances, least_variance
 from mechdesign.properties import SEVEN, resolve
-from mechdesign.unbiased_design import least_unbiased_variances, least_variance
 
 ALPHAS = ("1/100", "1/3", "1/2", "9/10", "99/100")
 NINE = Privacy(alpha="9/10")

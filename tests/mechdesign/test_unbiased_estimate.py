@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign import InvalidPrior, Mechanism, NoUnbiasedEstimate, Privacy, design, named
 from mechdesign.losses import binomial
-from mechdesign.unbiased_estimate import ApproximateEstimate, UnbiasedEstimate
+from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate, UnbiasedEstimate
 from tests.mechdesign.drawn_tables import tables
 
 

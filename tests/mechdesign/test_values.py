@@ -22,13 +22,13 @@ from mechdesign import (
     NotSquare,
     Privacy,
     design,
-    device,
 )
-from mechdesign.base.strict_json import digest_of
-from mechdesign.index_table import IndexTable
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L0, L1, L2, Loss
+from mechdesign.mechanism import device
+from mechdesign.mechanism.table import IndexTable
+from mechdesign.mechanism.values import LARGEST, distances, errors, values_of
 from mechdesign.properties import SEVEN
-from mechdesign.values import LARGEST, distances, errors, values_of
 
 HALF = Privacy(alpha="1/2")
 BANDS = Bands([(0, 1), (2, 2), (3, 8)])

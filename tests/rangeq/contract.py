@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from frequency import IncompatibleAggregate, InvalidReport
+from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
-from rangeq.local.turned_blocks import Blocks
 from tests.contracts.oracle import LN3, OracleContract, Twin, close, one_by_one, reports_of
 from tests.frequency.oracles import twins as oracles
 from tests.tape import WORD

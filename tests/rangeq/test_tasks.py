@@ -20,10 +20,10 @@ from scipy.stats import binom
 
 from frequency.heavy import PrefixExtension, TreeHist
 from frequency.marginals import Domain, consistent
-from frequency.tasks import HeavyHitters, Marginals, smallest_listed
+from frequency.planning.tasks import HeavyHitters, Marginals, smallest_listed
 from mechdesign import InvalidRequest, Unreachable, plan
 from rangeq import optimise, shaped
-from rangeq.core.reference_populations import reference_shares
+from rangeq.core.workload_sums import reference_shares
 from rangeq.grids.simulated_errors import conjunction_errors
 from rangeq.local.smoothed import shaped_errors
 from rangeq.tasks import Conjunctions

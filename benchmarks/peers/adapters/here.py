@@ -115,8 +115,8 @@ def noise(kind, epsilon, n):
     kind, _, how = kind.rpartition(", ") if kind.endswith(", secure") else (kind, "", "")
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
-        from mechdesign.base.randomness import bit_source
-        from mechdesign.discrete_laplace import DiscreteLaplace
+        from mechdesign.base.numbers import bit_source
+        from mechdesign.noise.discrete_laplace import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha=alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)

@@ -11,12 +11,17 @@ True
 """
 
 from frequency.longitudinal.systems.d_bit_flip import DBitFlip, DBitFlipPM
-from frequency.longitudinal.systems.l_grr import LGRR
-from frequency.longitudinal.systems.l_osue import LOSUE
-from frequency.longitudinal.systems.loloha import BLH, LOLOHA, OLOLOHA, BiLOLOHA
-from frequency.longitudinal.systems.rappor import RAPPOR
 from frequency.longitudinal.systems.system import LongitudinalSystem, SystemReports
-from frequency.longitudinal.systems.two_rounds import TwoRounds
+from frequency.longitudinal.systems.two_rounds import (
+    BLH,
+    LGRR,
+    LOLOHA,
+    LOSUE,
+    OLOLOHA,
+    RAPPOR,
+    BiLOLOHA,
+    TwoRounds,
+)
 
 __all__ = [
     "BLH",

@@ -18,10 +18,8 @@ from frequency.core.oracle import Oracle, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
 from frequency.oracles.unary_encoding import bits_at, column_sums, packed, symmetric_proof
 from mechdesign import Audit
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Items
-from mechdesign.base.numbers import exact_sum, whole
-from mechdesign.base.randomness import BitSource
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
 from mechdesign.symbolic.proof_rules import PublicDrawProof
 
 

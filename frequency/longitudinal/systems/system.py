@@ -13,9 +13,7 @@ from frequency.core.channel import Reports
 from frequency.core.oracle import Oracle
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.randomness import BitSource, bit_source
+from mechdesign.base.numbers import BitSource, Items, Rational, bit_source, whole
 
 
 @dataclass(eq=False)

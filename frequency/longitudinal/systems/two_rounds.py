@@ -24,11 +24,11 @@ from frequency.algebra.exact_draws import bernoulli_bits, chances, uniform
 from frequency.core.channel import Reports
 from frequency.core.oracle import Oracle
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.unary_encoding import UnaryEncoding, packed
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Items
-from mechdesign.base.numbers import Rational
-from mechdesign.base.randomness import BitSource
+from frequency.oracles.local_hashing import OLH
+from frequency.oracles.randomized_response import GRR
+from frequency.oracles.unary_encoding import OUE, SUE, UnaryEncoding, packed
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import BitSource, Items, Rational
 from mechdesign.base.text import shown
 
 
@@ -140,3 +140,259 @@ class UnaryRounds(TwoRounds):
             size = len(bits) * lanes
             flips = bernoulli_bits(size, changed.numerator, source, changed.denominator)
             bits ^= packed(flips.reshape(-1, lanes), self.domain)
+
+
+# ------------------------------------------------------------------------------------------------
+# L-GRR: generalised randomised response in both rounds.
+
+
+@dataclass(frozen=True)
+class LGRR(TwoRounds):
+    """L-GRR: an item by randomised response for ever, and an item instead of that one each day.
+
+    Source: Arcolezi et al., Digital Communications and Networks 2022.
+
+    A day's report has the law of `frequency.GRR`. The second round of the paper, and of its
+    programs, changes the item more often than that for more than two items: a day then loses less
+    than ``day``, see ``docs/notation.md``. As laws of all days this is
+    `frequency.longitudinal.Memoised` of GRR.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change, at least
+        ``day``.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
+
+    >>> LGRR(4, total=2, day=1).audit().holds
+    True
+    """
+
+    @cached_property
+    def protocol(self) -> GRR:
+        return GRR(self.domain, self.day)
+
+    @cached_property
+    def permanent(self) -> GRR:
+        return GRR(self.domain, self.total)
+
+    def first_round(self, lasting: Reports, items: Items, source: BitSource) -> Reports:
+        reports = lasting.copy()
+        self.permanent.fill(items, reports, source)
+        return reports
+
+    def second_round(self, reports: Reports, source: BitSource) -> None:
+        items = reports["item"].astype(np.int64)
+        reports["item"] = mostly_kept(items, self.kept, self.domain, source)
+
+
+# ------------------------------------------------------------------------------------------------
+# L-OSUE: optimised unary encoding in the first round, a symmetric one in the second.
+
+
+@dataclass(frozen=True)
+class LOSUE(UnaryRounds):
+    """L-OSUE: OUE for the permanent report, and randomised response of its bits each day.
+
+    Source: Arcolezi et al., Digital Communications and Networks 2022.
+
+    A user's own bit is fair after both rounds, and so a day's report has the law of
+    `frequency.OUE`: the variance at frequency 0 is 4 e^day / (n (e^day - 1)^2), whatever ``total``.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change, at least
+        ``day``.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
+
+    >>> LOSUE(16, total=2, day=1).audit().holds
+    True
+    """
+
+    @cached_property
+    def protocol(self) -> OUE:
+        return OUE(self.domain, self.day)
+
+    @cached_property
+    def permanent(self) -> OUE:
+        return OUE(self.domain, self.total)
+
+
+# ------------------------------------------------------------------------------------------------
+# RAPPOR: symmetric unary encoding in both rounds.
+
+
+@dataclass(frozen=True)
+class RAPPOR(UnaryRounds):
+    """Basic RAPPOR, L-SUE: permanent randomised response of every bit, and another one each day.
+
+    Source: Erlingsson, Pihur and Korolova, CCS 2014; with the two rounds set by the epsilons of
+    all days and of one as by Arcolezi et al., Digital Communications and Networks 2022.
+
+    A day's report has the law of `frequency.SUE`: the variance is
+    e^(day/2) / (n (e^(day/2) - 1)^2), whatever ``total``. Both rounds tell the truth with the same
+    probability at every bit, so that two permanent reports differ in the bits of two items.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change, at least
+        ``day``.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
+
+    >>> import numpy as np
+    >>> question, rng = RAPPOR(16, total=2, day=1), np.random.default_rng(1)
+    >>> values = np.repeat([3, 9], 20_000)
+    >>> state = question.start(values, rng)
+    >>> reports = question.privatize(state, values, rng)
+    >>> estimate = question.protocol.estimate(question.protocol.aggregate(reports))
+    >>> bool(abs(estimate.frequencies[3] - 1 / 2) < 0.1)
+    True
+    >>> question.audit().holds, question.audit(days=1).ratio == question.protocol.audit().ratio
+    (True, True)
+    """
+
+    @cached_property
+    def protocol(self) -> SUE:
+        """Its p + q is 1, as that of `permanent`: what one symmetric round makes of another."""
+        return SUE(self.domain, self.day)
+
+    @cached_property
+    def permanent(self) -> SUE:
+        return SUE(self.domain, self.total)
+
+
+# ------------------------------------------------------------------------------------------------
+# LOLOHA: a hash function for ever, and two rounds of randomised response of the hash.
+
+
+@dataclass(frozen=True)
+class BLH(OLH):
+    """BLH, binary local hashing: a hash of one bit, by randomised response.
+
+    Source: Wang et al., USENIX Security 2017, section 4.4.
+
+    The variance at frequency 0 is (e^eps + 1)^2 / (n (e^eps - 1)^2).
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
+    """
+
+    @cached_property
+    def _order(self) -> tuple[int, int]:
+        return 2, max(1, (self.domain - 1).bit_length())
+
+
+class LOLOHA(TwoRounds):
+    """LOLOHA: every user has one hash function, and reports its values in two rounds.
+
+    Source: Arcolezi et al., "Frequency estimation of evolving data under local differential
+    privacy", EDBT 2023.
+
+    A user keeps one permanent report for each value of the hash, so at most as many as it has
+    values: fewer than there are items, and a change between items of the same hash is not seen. The
+    function is public, and stays; errors by items that collide do not average out over the days.
+    """
+
+    @property
+    @abstractmethod
+    def protocol(self) -> OLH: ...
+
+    @cached_property
+    def permanent(self) -> GRR:
+        """Of the values of the hash."""
+        return GRR(self.protocol.hashes_to, self.total)
+
+    @property
+    def daily(self) -> GRR:
+        """Of the values of the hash. Some functions tell any two items apart."""
+        return GRR(self.protocol.hashes_to, self.day)
+
+    def lasting(self, users: int, source: BitSource) -> Reports:
+        reports = super().lasting(users, source)
+        reports["hash"] = uniform(users, self.protocol.functions, source)
+        return reports
+
+    def told_apart(self, lasting: Reports, values: Items) -> Items:
+        return self.protocol.hashed(lasting["hash"], values)
+
+    def first_round(self, lasting: Reports, items: Items, source: BitSource) -> Reports:
+        told, reports = self.permanent, lasting.copy()
+        hidden = np.zeros(len(items), dtype=told.report_dtype)
+        told.fill(items, hidden, source)
+        reports["value"] = hidden["item"]
+        return reports
+
+    def second_round(self, reports: Reports, source: BitSource) -> None:
+        values = reports["value"].astype(np.int64)
+        reports["value"] = mostly_kept(values, self.kept, self.permanent.domain, source)
+
+
+@dataclass(frozen=True)
+class BiLOLOHA(LOLOHA):
+    """BiLOLOHA: LOLOHA with hashes of one bit, so that a user keeps two permanent reports at most.
+
+    Source: as of `LOLOHA`.
+
+    A day's report has the law of `BLH`.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change, at least
+        ``day``.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
+
+    >>> BiLOLOHA(100, total=2, day=1).audit().holds
+    True
+    """
+
+    @cached_property
+    def protocol(self) -> BLH:
+        return BLH(self.domain, self.day)
+
+
+@dataclass(frozen=True)
+class OLOLOHA(LOLOHA):
+    """OLOLOHA: LOLOHA with the range of the hash that makes the variance of a day least.
+
+    Source: as of `LOLOHA`.
+
+    A day's report has the law of `frequency.OLH`, with a range near e^day + 1. The paper's is the
+    best for a second round that changes the hash more often than ``day`` asks for: see
+    ``docs/notation.md``.
+
+    Parameters
+    ----------
+    domain : int
+        The number of items, at least 1; items are ``0 .. domain-1``.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change, at least
+        ``day``.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
+
+    >>> OLOLOHA(100, total=2, day=1).protocol.hashes_to
+    4
+    """
+
+    @cached_property
+    def protocol(self) -> OLH:
+        return OLH(self.domain, self.day)

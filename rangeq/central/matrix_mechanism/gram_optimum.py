@@ -29,8 +29,7 @@ import numpy.typing as npt
 import scipy
 from flint import fmpz_poly
 
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import whole
+from mechdesign.base.numbers import Floats, Integers, whole
 from rangeq.central.matrix_mechanism.workload import Workload
 
 _ROUNDS = 200

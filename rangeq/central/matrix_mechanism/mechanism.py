@@ -17,17 +17,14 @@ from frequency.core.answer import Answer, normal_quantile
 from mechdesign import Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ZCDP, ApproximateDP
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import ball, precision
-from mechdesign.base.randomness import bit_source
-from mechdesign.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
-from mechdesign.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
+from mechdesign.base.numbers import Floats, Integers, ball, bit_source, precision
 from mechdesign.exceptions import PrivacyViolation
+from mechdesign.noise.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
+from mechdesign.noise.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from rangeq.central.estimate import Summed
-from rangeq.central.inputs import histogram
+from rangeq.central.inputs import Query, histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
-from rangeq.central.query import Query
 
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
 """The promise of a release; two data sets are neighbours when one has one user more."""

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base.files import ProgressMeter
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.central.branching import best_branching
 from rangeq.central.budget import best_shares, equal
 from rangeq.core.boxes import tree_over

@@ -22,9 +22,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     View,
@@ -32,7 +32,6 @@ from rangeq.central.matrix_mechanism.marginal_strategy import (
     require_products,
     subsets,
 )
-from rangeq.central.matrix_mechanism.product_strategy import along_axes
 from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy, checked_entries
 from rangeq.central.matrix_mechanism.workload import Workload

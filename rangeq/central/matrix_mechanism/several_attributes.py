@@ -26,12 +26,11 @@ from typing import TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.base.linear_algebra import Floats
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from mechdesign.base.numbers import Floats
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram, trace_of_root
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, View, subsets
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.workload import (
     QuerySet,
     Term,

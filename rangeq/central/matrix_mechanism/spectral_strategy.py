@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import whole
+from mechdesign.base.numbers import Floats, Integers, whole
 from mechdesign.base.text import shown
 from rangeq.central.matrix_mechanism.gram_optimum import LARGEST_PATH, ReflectedKernel
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy

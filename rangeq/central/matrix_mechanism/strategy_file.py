@@ -25,6 +25,8 @@ from mechdesign.base.fields import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    digest_of,
+    from_json,
     list_of,
     one_of,
     optional,
@@ -34,14 +36,12 @@ from mechdesign.base.fields import (
     whole_number,
 )
 from mechdesign.base.files import opened, replacing
-from mechdesign.base.linear_algebra import Integers
-from mechdesign.base.strict_json import digest_of, from_json
+from mechdesign.base.numbers import Integers
 from mechdesign.base.text import reason, shown, to_text
 from rangeq.central.inputs import checked_shape, stored_number
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.frozen import set_fields
-from mechdesign.base.linear_algebra import Floats, Integers
-from mechdesign.base.numbers import is_whole
+from mechdesign.base.fields import set_fields
+from mechdesign.base.numbers import Floats, Integers, is_whole
 from mechdesign.base.text import shown
 from rangeq.central.inputs import checked_shape
 

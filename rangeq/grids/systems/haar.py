@@ -16,16 +16,15 @@ from frequency.algebra.exact_draws import WORD
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import two_likelihoods
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.haar import Haar, cells_of
 from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
-from rangeq.grids.errors import overlap
 from rangeq.grids.estimate import PairwiseEstimate
 from rangeq.grids.fitting import Plane, agreeing
-from rangeq.grids.grid_likelihoods import Products, linear
+from rangeq.grids.grid_likelihoods import Products, linear, overlap
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.tdg import lines_of
+from rangeq.grids.systems.tdg_hdg_calm import lines_of
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, Singles
 from rangeq.local.haar import HaarLevel
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from frequency.core.aggregate import Aggregate
-from mechdesign.base.linear_algebra import Items
+from mechdesign.base.numbers import Items
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol

@@ -23,12 +23,12 @@ from frequency.core.quantiles import place_along
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import shown
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
+from rangeq.grids.cells import Queries, Rectangles
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting import weighted_update
-from rangeq.grids.queries import Queries, Rectangles
 from rangeq.grids.wavegrid.distributions import (
     Axis,
     FittedJoint,
@@ -38,7 +38,7 @@ from rangeq.grids.wavegrid.distributions import (
     before,
     parts_before,
 )
-from rangeq.grids.wavegrid.pair_tree import tree_answers
+from rangeq.grids.wavegrid.partitions import tree_answers
 
 _TOGETHER = 12
 """The most attributes of a query that is answered from all pairs at once; of more, from a tree of
@@ -74,7 +74,7 @@ class WaveEstimate(ConjunctionEstimate):
 
     An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
     has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, or what
-    the tree of the most dependent pairs implies (`rangeq.grids.wavegrid.pair_tree`), and the terms
+    the tree of the most dependent pairs implies (`rangeq.grids.wavegrid.partitions`), and the terms
     of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most, within
     which an attribute is distributed as it is by itself; answers about more attributes come from
     the distribution of most entropy that all pairs allow, of below, inside and above of every

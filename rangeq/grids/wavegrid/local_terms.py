@@ -16,11 +16,10 @@ from typing import Generic, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids.wavegrid.density import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
-from rangeq.grids.wavegrid.shrinkage import Shrinkage, TermBasis, scores_of
-from rangeq.grids.wavegrid.smooth_directions import SmoothDirections
+from rangeq.grids.wavegrid.shrinkage import Shrinkage, SmoothDirections, TermBasis, scores_of
 
 INDEPENDENT, _IMPLIED = 0.3, 0.05
 """The prior probabilities that a pair has no smooth terms, and that its attributes are independent

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any
+from itertools import combinations, pairwise, product
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from rangeq.grids.cells import Edges
+from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, ImpliedJoint, Link
 
 # ------------------------------------------------------------------------------------------------
 # ValueSets: ways to cut an attribute into a few sets of values, of which a report tells one.
@@ -154,3 +157,170 @@ class Partition(ValueSets):
     @property
     def expression(self) -> list[Any]:
         return ["masks", self.size, self.arcs, self.masks.tolist()]
+
+
+# ------------------------------------------------------------------------------------------------
+# Trees of the most dependent pairs: what other pairs imply, and answers about many attributes.
+#
+# A distribution of which only the pairs of a tree are known has most entropy if attributes are
+# independent given those between them (Chow and Liu 1968).
+
+
+_TINY = 1e-300
+"""A positive number that keeps quotients of nothing by nothing finite."""
+
+
+def implied(
+    joints: Mapping[tuple[int, int], FittedJoint], axes: Sequence[Axis]
+) -> dict[tuple[int, int], ImpliedJoint]:
+    """Distributions of all other pairs, as the tree of the most dependent pairs implies them."""
+    weights = np.full((1, len(axes), len(axes)), -1.0)
+    for (j, k), joint in joints.items():
+        weights[0, j, k] = weights[0, k, j] = joint.dependence
+    parents, order = (rows[0].tolist() for rows in spanning_tree(weights))
+    # Pairs that nobody was asked about have the weight -1: an edge of such a pair is none, and the
+    # tree falls into several
+    above = {
+        place: parent
+        for place, parent in enumerate(parents)
+        if parent >= 0 and weights[0, place, parent] >= 0
+    }
+    # Given an attribute of the tree: the distribution of each for every cell of it
+    # Markov chains along the tree: the distribution given a farther attribute is a product of
+    # conditional tables, built up in the order in which Prim's algorithm reached them
+    given = {(place, place): np.eye(len(axis.mass)) for place, axis in enumerate(axes)}
+    done: list[int] = []
+    for place in order:
+        if place in above:
+            parent = above[place]
+            table = joints[_key(parent, place)].table
+            table = table if parent < place else table.T
+            step = table / np.maximum(table.sum(axis=1, keepdims=True), _TINY)
+        for other in done:
+            if place in above:
+                given[other, place] = given[other, parent] @ step
+            else:
+                given[other, place] = np.tile(axes[place].mass, (len(axes[other].mass), 1))
+            # and the other way round
+            # Bayes, with the distributions of single attributes
+            back = given[other, place] * axes[other].mass[:, None]
+            given[place, other] = (back / np.maximum(back.sum(axis=0), _TINY)).T
+        done.append(place)
+
+    def link(j: int, u: int, v: int, k: int) -> Link:
+        first, second = given[u, j], given[v, k]
+        return Link(joints[_key(u, v)], first, second, u > v)
+
+    return {
+        (j, k): ImpliedJoint(
+            given[j, k] * axes[j].mass[:, None],
+            tuple(link(j, u, v, k) for u, v in pairwise(_path(above, j, k))),
+        )
+        for j, k in combinations(range(len(axes)), 2)
+        if above.get(j) != k and above.get(k) != j
+    }
+
+
+def _key(j: int, k: int) -> tuple[int, int]:
+    return (j, k) if j < k else (k, j)
+
+
+def _path(above: Mapping[int, int], j: int, k: int) -> list[int]:
+    """The attributes between two of a forest, these included: none if they are not connected."""
+    up = [[j], [k]]
+    for steps in up:
+        while steps[-1] in above:
+            steps.append(above[steps[-1]])
+    # The lowest common ancestor
+    common = next((place for place in up[0] if place in up[1]), None)
+    if common is None:
+        return []
+    first, second = (steps[: steps.index(common)] for steps in up)
+    return [*first, common, *second[::-1]]
+
+
+def spanning_tree(told: Floats) -> tuple[Items, Items]:
+    """The tree of largest sum, by Prim's algorithm, for many graphs at once.
+
+    Shapes: `told` (graphs, attributes, attributes).
+    """
+    graphs, several, _ = told.shape
+    rows = np.arange(graphs)
+    parents, order = np.full((graphs, several), -1), np.zeros((graphs, several), dtype=np.int64)
+    weight, near = told[:, 0].copy(), np.zeros((graphs, several), dtype=np.int64)
+    inside = np.zeros((graphs, several), dtype=bool)
+    inside[:, 0] = True
+    for step in range(1, several):
+        best = np.argmax(np.where(inside, -np.inf, weight), axis=1)
+        parents[rows, best], order[:, step] = near[rows, best], best
+        inside[rows, best] = True
+        # Invariant: weight and near are the largest edge from each attribute into the tree, and the
+        # end of it
+        closer = told[rows, best] > weight
+        near = np.where(closer, best[:, None], near)
+        weight = np.maximum(weight, told[rows, best])
+    return parents, order
+
+
+class TreeAnswers(NamedTuple):
+    """Answers from trees of the pairs of queries, and their slopes in those of pairs.
+
+    Attributes
+    ----------
+    answers : numpy.ndarray of float64
+        Shape (queries,).
+    single, paired : numpy.ndarray of float64
+        Slopes in the answers of single attributes and of pairs: shapes (queries, attributes) and
+        (queries, pairs).
+    """
+
+    answers: Floats
+    single: Floats
+    paired: Floats
+
+
+def tree_answers(tables: Floats, several: int) -> TreeAnswers:
+    """The answers of queries over many attributes, from a tree of their pairs for each.
+
+    With the pairs' answers p_jk and those of single attributes p_j, it is the product of p_jk over
+    the tree divided by that of p_j^(neighbours of j - 1).
+
+    Shapes: `tables` (queries, pairs, 2, 2).
+    """
+    pairs = list(combinations(range(several), 2))
+    m = len(tables)
+    tables = tables / np.maximum(tables.sum(axis=(2, 3), keepdims=True), _TINY)
+    rows, columns = tables.sum(axis=3, keepdims=True), tables.sum(axis=2, keepdims=True)
+    dependence, number = (
+        np.zeros((m, several, several)),
+        np.zeros((several, several), dtype=np.int64),
+    )
+    single = np.zeros((m, several))
+    for place, (j, k) in enumerate(pairs):
+        number[j, k] = number[k, j] = place
+        dependence[:, j, k] = dependence[:, k, j] = scipy.special.rel_entr(
+            tables, rows * columns
+        ).sum(axis=(2, 3))[:, place]
+        # Noise gives an attribute a slightly different answer in each of its pairs: their mean
+        single[:, j] += rows[:, place, 0, 0] / (several - 1)
+        single[:, k] += columns[:, place, 0, 0] / (several - 1)
+    parents, order = spanning_tree(dependence)
+    queries = np.arange(m)
+    taken, neighbours = np.zeros((m, len(pairs)), dtype=bool), np.zeros((m, several))
+    answers = single[:, 0].copy()
+    for child in order[:, 1:].T:
+        parent = parents[queries, child]
+        place = number[parent, child]
+        taken[queries, place] = True
+        neighbours[queries, parent] += 1
+        neighbours[queries, child] += 1
+        both = tables[queries, place, 0, 0]
+        # Pr[child in | parent in] along the edges, in the order in which the tree grew; clipped, as
+        # the mean above need not fit this pair
+        answers *= np.clip(both / np.maximum(single[queries, parent], _TINY), 0.0, 1.0)
+    inside = tables[:, :, 0, 0]
+    return TreeAnswers(
+        answers,
+        -(neighbours - 1) * answers[:, None] / np.maximum(single, _TINY),
+        np.where(taken, answers[:, None] / np.maximum(inside, _TINY), 0.0),
+    )

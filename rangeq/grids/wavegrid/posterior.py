@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, one_thread
+from mechdesign.base.numbers import Floats, one_thread
 from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced, corners
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
 from rangeq.grids.wavegrid.local_terms import INDEPENDENT, PairCandidates, PairTerms, SmoothPrior
-from rangeq.grids.wavegrid.pair_tree import implied
+from rangeq.grids.wavegrid.partitions import implied
 from rangeq.grids.wavegrid.shrinkage import (
     DEGREES,
     KINDS,

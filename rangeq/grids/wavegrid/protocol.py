@@ -12,7 +12,7 @@ from frequency.core.aggregate import Aggregate
 from frequency.core.answer import place_of
 from frequency.core.oracle import checked_users
 from frequency.schema import Domain, Ordered, Schema
-from mechdesign.base.frozen import set_fields
+from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, whole
 from mechdesign.base.text import listed, shown
 from rangeq.grids.protocol import ConjunctionProtocol

@@ -23,8 +23,8 @@ from frequency.core.channel import smallest_integer
 from frequency.core.mixture import weights_of
 from frequency.core.public_draw import PublicDraw
 from frequency.oracles.subset_selection import SubsetSelection
-from mechdesign.base.linear_algebra import Floats, Items
-from rangeq.core.node_law import ContrastLaw
+from mechdesign.base.numbers import Floats, Items
+from rangeq.core.levels import ContrastLaw
 from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition, ValueSets

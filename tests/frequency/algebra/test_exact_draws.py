@@ -16,7 +16,7 @@ from scipy import stats
 from frequency import GRR, HRR, OLH, SUE, CountMeanSketch
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, root, uniform
 from mechdesign import InexactNumber
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.numbers import bit_source
 from tests.goodness_of_fit import FALSE_ALARM
 from tests.tape import WORD, Tape, played
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from frequency import OLH
+from frequency.algebra.error_correcting_codes import walkable, walked
 from frequency.algebra.finite_field import space
-from frequency.algebra.sparse_incidence import walkable, walked
 
 
 def some_counts(v, many, rng):

@@ -10,7 +10,7 @@ import pytest
 
 from frequency import HRR
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
-from frequency.storage.state import State
+from frequency.storage.collection import State
 from mechdesign.cli import main
 
 PROTOCOL = HRR(64, 2.0)

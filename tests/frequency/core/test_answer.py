@@ -15,7 +15,7 @@ from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import PrefixExtension
 from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
 from rangeq.grids import HDG, TDG, RangeCALM, WaveGrid, best
 
 pytestmark = pytest.mark.every_case

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from frequency import OUE, Aggregate, IncompatibleAggregate
-from frequency.core.sparse_counts import SparseCounts, sparse
+from frequency.core.tally import SparseCounts, sparse
 from frequency.heavy import PrefixExtension
 
 SIZE = 5000

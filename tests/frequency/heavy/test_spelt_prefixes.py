@@ -24,7 +24,7 @@ from frequency.heavy import (
     UniqueHeavyHitter,
 )
 from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
-from frequency.tasks import HeavyHitters
+from frequency.planning.tasks import HeavyHitters
 from tests.frequency.heavy.test_spelling import spelt
 
 NAMES = {"Reykjavík": 0.4, "Kópavogur": 0.3, "Hafnarfjörður": 0.15, "": 0.1}

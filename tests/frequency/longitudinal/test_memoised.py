@@ -23,7 +23,7 @@ from frequency import GRR, HRR, OUE, InvalidValue, SubsetSelection, heavy, margi
 from frequency.algebra.exact_draws import chances
 from frequency.longitudinal import Memoised
 from mechdesign import Mechanism, Privacy, named
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import UnstatedLikelihoods
 from tests.contracts.measure import law
 from tests.contracts.published import probability

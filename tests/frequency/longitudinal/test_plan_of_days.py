@@ -11,7 +11,7 @@ import pytest
 
 from frequency import GRR, Categorical, Schema, plan_survey
 from frequency.longitudinal import Memoised
-from frequency.tasks import Frequencies
+from frequency.planning.tasks import Frequencies
 from mechdesign import InvalidRequest, Ledger, plan
 from mechdesign.accounting.pair_law import exp_below
 from tests.own_oracles import Bare

@@ -12,7 +12,7 @@ import pytest
 from frequency import InvalidReport
 from frequency.algebra.hash_functions import Coins
 from frequency.core.aggregate import Aggregate
-from frequency.oracles.sign_response import SignChannel
+from frequency.oracles.hadamard_response import SignChannel
 from mechdesign import Audit
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frequency import Boolean, Categorical, Dates, Numeric, Text
-from frequency.schema.ordered import Ordered
+from frequency.schema.numeric import Ordered
 from tests.frequency.schema.survey_attributes import COUNTRY, ORDERED, SEX, SMOKES
 
 

@@ -10,7 +10,8 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from frequency import Categorical, Numeric
-from frequency.schema import joint_plot, scales
+from frequency.schema import joint_plot
+from frequency.schema import plot as scales
 from tests.frequency.schema.survey_attributes import (
     AGE,
     CHILDREN,

@@ -10,17 +10,9 @@ from frequency import GRR, InvalidQuestion, Survey
 from frequency.core.answer import Answer
 from frequency.heavy import PrefixExtension
 from frequency.marginals import MargPS
-from frequency.schema import (
-    Boolean,
-    Categorical,
-    Dates,
-    Numeric,
-    Schema,
-    SurveyEstimate,
-    Text,
-    scales,
-)
-from frequency.schema.scales import title as axis_title
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
+from frequency.schema import plot as scales
+from frequency.schema.plot import title as axis_title
 from rangeq import HaarHRR
 from rangeq.central import CentralFlat, Release
 from tests.pictures import collisions, legend, patches, ticks, title

@@ -10,7 +10,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from frequency.schema import plot, scales
+from frequency.schema import plot
+from frequency.schema import plot as scales
 from tests.frequency.schema.survey_attributes import (
     AGE,
     CHILDREN,

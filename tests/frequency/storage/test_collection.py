@@ -25,11 +25,11 @@ from frequency.storage import (
     parquet,
     read_reports,
     save_protocol,
-    state,
     write_reports,
 )
+from frequency.storage import collection as state
+from frequency.storage.collection import State
 from frequency.storage.formats import SUFFIXES, file_of
-from frequency.storage.state import State
 from tests.contracts.examples import numbers
 from tests.processes import heard, tell
 
@@ -374,7 +374,7 @@ def test_a_file_made_to_end_like_another_is_noticed(tmp_path):
 
 KILLED = """
 import sys
-from frequency.storage.state import State
+from frequency.storage.collection import State
 from frequency.storage import aggregate_files, load_protocol
 protocol = load_protocol("protocol.json")
 absorb = State.absorb

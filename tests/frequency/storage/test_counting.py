@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from frequency.storage import counting
+from frequency.storage import workers as counting
 
 
 def test_counts_travel_in_few_bytes():

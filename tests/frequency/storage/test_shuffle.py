@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from frequency import GRR, HRR, OLH, OUE
-from frequency.storage import shuffle
-from frequency.storage.shuffle import shuffled
-from mechdesign.base.randomness import bit_source
+from frequency.storage import table as shuffle
+from frequency.storage.table import shuffled
+from mechdesign.base.numbers import bit_source
 
 FALSE_ALARM = 1e-6
 

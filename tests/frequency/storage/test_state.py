@@ -10,8 +10,8 @@ import pytest
 
 from frequency import GRR, HRR, Aggregate, IncompatibleAggregate
 from frequency.storage import aggregate_files, save_aggregate, write_reports
-from frequency.storage.counting import FileEntry, Part
-from frequency.storage.state import State
+from frequency.storage.collection import State
+from frequency.storage.workers import FileEntry, Part
 from mechdesign import InvalidFile
 from tests.contracts.examples import numbers
 from tests.frequency.storage.test_parquet import GOOD, foreign

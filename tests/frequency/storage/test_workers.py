@@ -21,7 +21,7 @@ from tests.processes import heard
 PARENT = """
 import sys, time
 from frequency.storage import aggregate_files, load_protocol, workers
-from frequency.storage.state import State
+from frequency.storage.collection import State
 workers._IDLE = 3600  # whoever ends does so with the parent
 absorb = State.absorb
 def slow(self, part):

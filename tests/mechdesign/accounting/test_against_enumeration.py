@@ -23,7 +23,7 @@ from mechdesign.accounting.pair_law import TableLaws, attack_laws_of, exp_above,
 from mechdesign.accounting.privacy_loss import dominating
 from mechdesign.base.numbers import ball
 from mechdesign.exceptions import UnboundedRatio
-from mechdesign.table import Table
+from mechdesign.mechanism.table import Table
 from tests.mechdesign.accounting.enumerated import composed_delta, shuffled_delta
 
 

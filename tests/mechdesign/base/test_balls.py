@@ -19,9 +19,9 @@ from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.promises import ApproximateDP
 from mechdesign.base.numbers import ball, precision
-from mechdesign.discrete_gaussian import DiscreteGaussian
 from mechdesign.local import extremal
-from mechdesign.unbiased_estimate import ApproximateEstimate
+from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate
+from mechdesign.noise.discrete_gaussian import DiscreteGaussian
 from mechdesign.utilities import MutualInformation
 
 ROOT = Path(__file__).parents[3]

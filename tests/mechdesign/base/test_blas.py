@@ -5,11 +5,11 @@ import os
 import subprocess
 import sys
 
-from mechdesign.base.linear_algebra import one_thread
+from mechdesign.base.numbers import one_thread
 
 PROGRAM = """
 import json, numpy
-from mechdesign.base.linear_algebra import one_thread
+from mechdesign.base.numbers import one_thread
 from threadpoolctl import threadpool_info
 
 def threads():
@@ -47,7 +47,7 @@ def test_the_function_is_otherwise_itself() -> None:
 
 OVERLAPPING = """
 import json, threading
-from mechdesign.base.linear_algebra import one_thread
+from mechdesign.base.numbers import one_thread
 from threadpoolctl import threadpool_info
 import scipy.linalg
 

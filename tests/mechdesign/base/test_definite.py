@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.base.linear_algebra import cholesky, posterior_root
+from mechdesign.base.numbers import cholesky, posterior_root
 
 
 def test_it_is_the_factor_of_the_sum() -> None:

@@ -12,8 +12,8 @@ from fractions import Fraction
 import pytest
 
 from mechdesign import Privacy, design
-from mechdesign.base import progress
-from mechdesign.base.progress import ProgressMeter
+from mechdesign.base import files as progress
+from mechdesign.base.files import ProgressMeter
 from mechdesign.cli import main
 from mechdesign.local import extremal, workload_optimal
 from mechdesign.symbolic import parametric

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from mechdesign import named
-from mechdesign.base.randomness import bit_source
-from mechdesign.sampling import Sampler
+from mechdesign.base.numbers import bit_source
+from mechdesign.noise.sampling import Sampler
 from tests.tape import WORD
 
 
 def test_the_secure_source_is_the_operating_system(monkeypatch):
     third = (WORD - 1) // 3
     monkeypatch.setattr(
-        "mechdesign.base.randomness.os.urandom",
+        "mechdesign.base.numbers.os.urandom",
         lambda size: np.full(size // 8, third - 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [0, 0, 0]
     monkeypatch.setattr(
-        "mechdesign.base.randomness.os.urandom",
+        "mechdesign.base.numbers.os.urandom",
         lambda size: np.full(size // 8, third + 1, dtype=np.uint64).tobytes(),
     )
     assert Sampler([[1], [2]], 3).draw([0, 0, 0]).tolist() == [1, 1, 1]

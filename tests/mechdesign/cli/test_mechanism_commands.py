@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mechdesign import Mechanism, Metric, Privacy, named, tables
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, binomial
-from mechdesign.standard_errors import StandardErrors
+from mechdesign.mechanism.comparison import StandardErrors
 
 
 def test_design_prints_the_proof_and_writes_table_and_picture(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from mechdesign import named
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.cli import main
-from mechdesign.device import Device
+from mechdesign.mechanism.device import Device
 
 MECHANISM = named.geometric(8, alpha="9/10")
 

@@ -15,7 +15,7 @@ import pytest
 
 from frequency import GRR, OUE
 from mechdesign.evaluate import ErrorTable, EstimatedBy, evaluate, mean_absolute
-from mechdesign.evaluate.populations import Population, truth
+from mechdesign.evaluate.measures import Population, truth
 from rangeq.grids import WaveGrid
 
 ZIPF = np.array([600, 300, 200, 150, 120, 100])

@@ -7,12 +7,11 @@ from fractions import Fraction
 import pytest
 
 from mechdesign import Constraints, Privacy, Property, named
-from mechdesign.certificate import dual_bound
-from mechdesign.formulation import mechanism_program, reflection
 from mechdesign.losses import L0, L1, L2, Costs, Power, prior
-from mechdesign.lp.basis import Program
+from mechdesign.lp.basis import Program, reduce_by_symmetry, unreduced
 from mechdesign.lp.exact_solution import certify
-from mechdesign.lp.symmetry import reduce_by_symmetry, unreduced
+from mechdesign.optimisation.certificate import dual_bound
+from mechdesign.optimisation.formulation import mechanism_program, reflection
 from mechdesign.properties import OutputRatio
 from tests.mechdesign.programs import NINE, SUBSETS, full
 

@@ -12,8 +12,8 @@ import pytest
 
 import mechdesign
 from mechdesign import InvalidRequest, Ledger, Mechanism, Unreachable, named, plan
-from mechdesign.planning.count import Count
-from mechdesign.standard_errors import StandardErrors
+from mechdesign.mechanism.comparison import StandardErrors
+from mechdesign.planning.task import Count
 
 
 def moments(mechanism: Mechanism, loss: str):

@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign import BudgetExceeded, InvalidRequest, Ledger, UnknownTask, Unreachable, plan
 from mechdesign.planning.planner import task_names
-from mechdesign.planning.search import LARGEST_N
+from mechdesign.planning.trust import LARGEST_N
 
 
 @pytest.mark.usefixtures("toy")

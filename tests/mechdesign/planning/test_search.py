@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.planning.search import USERS, Scale, epsilons, least
+from mechdesign.planning.trust import USERS, Scale, epsilons, least
 
 
 @settings(max_examples=150, deadline=None)

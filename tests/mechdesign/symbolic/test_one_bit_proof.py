@@ -7,8 +7,8 @@ import pytest
 
 from mechdesign.symbolic import ALPHA, Acceptance, OneBitProof, TableProof, krr
 from mechdesign.symbolic.privacy_proof import acceptances
-from mechdesign.symbolic.randomiser import favouring
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.symbolic.proof_rules import favouring
+from mechdesign.symbolic.semialgebraic import rational
 from mechdesign.symbolic.table import SymbolicMechanism
 from tests.mechdesign.symbolic.test_proof_rules import ONE, A, refused
 

@@ -17,8 +17,8 @@ from mechdesign.symbolic import (
     PublicDrawProof,
     TableProof,
 )
-from mechdesign.symbolic.randomiser import favouring, unchanged
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.symbolic.proof_rules import favouring, unchanged
+from mechdesign.symbolic.semialgebraic import rational
 from mechdesign.symbolic.table import SymbolicMechanism
 from tests.mechdesign.symbolic.alphas import NONE
 

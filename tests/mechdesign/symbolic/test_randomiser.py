@@ -13,14 +13,14 @@ from mechdesign.symbolic import (
     ReportKind,
     optimized_unary,
 )
-from mechdesign.symbolic.randomiser import (
+from mechdesign.symbolic.proof_rules import (
     at_two_places,
     discrete_laplace,
     favouring,
     in_either,
     unchanged,
 )
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.symbolic.semialgebraic import rational
 from tests.mechdesign.symbolic.alphas import NONE
 
 A = rational(ALPHA)

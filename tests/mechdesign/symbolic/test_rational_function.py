@@ -7,7 +7,7 @@ import pytest
 from flint import fmpz_poly
 
 from mechdesign.symbolic import ALPHA, RationalFunction
-from mechdesign.symbolic.rational_function import rational
+from mechdesign.symbolic.semialgebraic import rational
 from tests.mechdesign.symbolic.alphas import ONE, evaluated
 
 

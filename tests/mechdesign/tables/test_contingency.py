@@ -12,19 +12,18 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign.base.randomness import bit_source
-from mechdesign.base.strict_json import write_content
-from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.base.fields import write_content
+from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.tables.axes import Axes
 from mechdesign.tables.contingency import (
     ContingencyRelease,
     Margin,
     release_contingency,
 )
-from mechdesign.tables.statement import ContingencyStatement
-from mechdesign.tables.table_release import TableRelease
-from mechdesign.unbiased_estimate import UnbiasedEstimate
+from mechdesign.tables.table_release import ContingencyStatement, TableRelease
 
 AXES = Axes({"region": ["n", "s"], "answer": ["yes", "no", "?"]})
 COUNTS = [[2, 0, 1], [0, 3, 1]]

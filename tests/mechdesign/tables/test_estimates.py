@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mechdesign import Mechanism, NoUnbiasedEstimate, Privacy, design, named
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.tables.estimates import TotalEstimate, count_intervals, group_errors, whole_ends
-from mechdesign.unbiased_estimate import UnbiasedEstimate
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, sparse
 
-from mechdesign.tables.least_squares import LeastSquares, indicators
+from mechdesign.tables.consistent_table import LeastSquares, indicators
 
 
 def brute(variances, sums, sum_variances, known):
@@ -72,7 +72,7 @@ def test_it_is_dense_generalised_least_squares(shape, kept, known, monkeypatch):
     rng = np.random.default_rng(3)
     y, z = rng.normal(size=len(variances)), rng.normal(size=len(flags))
     np.testing.assert_allclose(fit.fit(y, z), expected @ np.concatenate([y, z]), atol=1e-9)
-    monkeypatch.setattr("mechdesign.tables.least_squares._AT_ONCE", 2 * len(variances))
+    monkeypatch.setattr("mechdesign.tables.consistent_table._AT_ONCE", 2 * len(variances))
     blocks = list(fit.cell_coefficients())
     assert len(blocks) == (len(variances) + 1) // 2
     np.testing.assert_allclose(np.vstack(blocks), found, atol=1e-12)

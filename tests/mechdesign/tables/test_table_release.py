@@ -19,10 +19,10 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.strict_json import digest_of
+from mechdesign.base.fields import digest_of
 from mechdesign.losses import L2
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.tables import TableRelease, release
-from mechdesign.unbiased_estimate import UnbiasedEstimate
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 HALF = Privacy(alpha="1/2")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.tables.whole_numbers import Measured, nearest_whole
+from mechdesign.tables.consistent_table import Measured, nearest_whole
 from tests.mechdesign.tables.test_least_squares import families
 
 CASES = [

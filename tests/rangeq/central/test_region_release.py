@@ -12,12 +12,12 @@ import pytest
 
 from frequency.exceptions import InvalidQuestion
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign.base.randomness import bit_source
-from mechdesign.base.strict_json import write_content
-from mechdesign.discrete_laplace import DiscreteLaplace
+from mechdesign.base.fields import write_content
+from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
+from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.tables import TableRelease
-from mechdesign.unbiased_estimate import UnbiasedEstimate
 from rangeq.central.region_release import RegionRelease, RegionStatement, release_regions
 from rangeq.central.regions import Regions
 from tests.rangeq.core.test_tree_inference import brute

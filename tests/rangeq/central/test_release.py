@@ -26,7 +26,7 @@ from rangeq.central import (
     load_release,
     workload_optimal,
 )
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 

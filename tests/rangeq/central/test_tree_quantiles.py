@@ -12,7 +12,7 @@ from rangeq.central import (
     Wavelet,
     quantiles,
 )
-from rangeq.central.tree_quantiles import MOST_BLOCKS, covariances, smoothed_counts
+from rangeq.central.quantile_release import MOST_BLOCKS, covariances, smoothed_counts
 from tests.rangeq.central.examples import dense, name
 
 DECILES = tuple(np.arange(1, 10) / 10)

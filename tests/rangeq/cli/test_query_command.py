@@ -36,7 +36,7 @@ from rangeq.central import (
     ReleasedQuantiles,
     release_regions,
 )
-from rangeq.cli.answer_rows import HEADINGS, AnswerList, AnswerRow
+from rangeq.cli.answering import HEADINGS, AnswerList, AnswerRow
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", missing="item")
 DELAY = Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes")

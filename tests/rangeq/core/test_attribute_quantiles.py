@@ -16,7 +16,7 @@ from scipy import stats
 from frequency import InvalidQuestion, UnknownVariance
 from frequency.schema import Domain
 from rangeq import Flat, HaarHRR, PerAttribute
-from rangeq.core import attribute_quantiles
+from rangeq.core import estimate as attribute_quantiles
 from rangeq.grids import HDG, LHIO, MSW, TDG, RangeCALM, WaveGrid
 from rangeq.local import per_attribute
 from tests.goodness_of_fit import FALSE_ALARM

@@ -19,7 +19,7 @@ from rangeq import (
     RangeEstimate,
     shaped,
 )
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
 
 KINDS = [
     HaarHRR(20, 1.0),

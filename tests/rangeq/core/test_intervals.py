@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rangeq.core.intervals import InvalidRange, checked_ends
+from rangeq.core.estimate import InvalidRange, checked_ends
 
 
 @pytest.mark.parametrize(

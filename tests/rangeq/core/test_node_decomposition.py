@@ -1,4 +1,4 @@
-"""`rangeq.core.node_decomposition` against brute force, and the printed bounds."""
+"""`rangeq.core.levels` against brute force, and the printed bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rangeq.core.node_decomposition import average_nodes, runs, squared_nodes
+from rangeq.core.levels import average_nodes, runs, squared_nodes
 from rangeq.core.tree import WORKLOADS, Tree
 from tests.rangeq.core.trees import SHAPES, all_ranges, of_workload, ranges_of
 

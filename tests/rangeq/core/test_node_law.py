@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frequency.oracles.choice import NAMED
-from rangeq.core.node_law import NodeLaw
+from frequency.oracles.tabular_response import NAMED
+from rangeq.core.levels import NodeLaw
 from rangeq.core.tree import spread
 
 SYMMETRIC = ("GRR", "SUE", "OUE", "SubsetSelection", "HRR")

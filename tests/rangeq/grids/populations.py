@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.grids.wavegrid.interactions import Halves
 
 

@@ -14,8 +14,8 @@ from frequency.core.aggregate import Aggregate
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.linear_algebra import Floats, Items
-from rangeq.core.node_law import NodeLaw
+from mechdesign.base.numbers import Floats, Items
+from rangeq.core.levels import NodeLaw
 from rangeq.grids import (
     HDG,
     HIO,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from frequency.schema import Domain
-from rangeq.core.intervals import InvalidRange
-from rangeq.grids.queries import MOST_ATTRIBUTES, grouped
+from rangeq.core.estimate import InvalidRange
+from rangeq.grids.cells import MOST_ATTRIBUTES, grouped
 
 ATTRIBUTES = Domain.of({"a": 8, "b": 5, "c": 3})
 

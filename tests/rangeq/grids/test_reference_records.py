@@ -7,8 +7,8 @@ import pytest
 
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
-from rangeq.core.reference_populations import reference_shares
-from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
+from rangeq.core.workload_sums import reference_shares
+from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from rangeq.grids import HDG, HIO, MSW, TDG, best
-from rangeq.grids.queries import rectangles
+from rangeq.grids.cells import rectangles
 from tests.rangeq.grids.populations import collected
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from frequency.schema import Domain
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, HaarHRR2D, RangeCALM, Uniform, WaveGrid
-from rangeq.grids.reference_records import REFERENCE_RECORDS, ExpectedRecords, drawn_records
+from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords, drawn_records
 from rangeq.grids.simulated_errors import (
     _epsilon_node,
     _errors,

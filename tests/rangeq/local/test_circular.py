@@ -16,8 +16,7 @@ import pytest
 from frequency import Aggregate, InvalidReport, ProjectiveGeometry, SubsetSelection
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, Composite, optimise
-from rangeq.local.circular import default_blocks, divisors, round_up, seen
-from rangeq.local.turned_blocks import Blocks
+from rangeq.local.circular import Blocks, default_blocks, divisors, round_up, seen
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.own_oracles import lopsided
 from tests.rangeq.contract import RangeContract, level_twin

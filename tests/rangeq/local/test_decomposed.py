@@ -11,7 +11,7 @@ import pytest
 import rangeq
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from rangeq import DecomposedHistogram, HierarchicalHistogram
-from rangeq.core.node_decomposition import average_nodes, runs
+from rangeq.core.levels import average_nodes, runs
 from rangeq.core.tree import WORKLOADS, spread
 from tests.rangeq.contract import RangeContract
 from tests.rangeq.core.test_node_law import SYMMETRIC

@@ -15,9 +15,9 @@ import scipy.linalg
 from frequency.postprocess import norm_sub
 from rangeq import CircularHistogram, ShiftedHistogram, optimise
 from rangeq.local.circle import ToeplitzInverse
+from rangeq.local.circular import per_user_of_blocks
+from rangeq.local.composite import bins_of, powers_below
 from rangeq.local.optimisation import describe
-from rangeq.local.shifted import bins_of, powers_below
-from rangeq.local.turned_blocks import per_user_of_blocks
 from tests.contracts.oracle import moments
 from tests.own_oracles import lopsided
 from tests.rangeq.contract import RangeContract

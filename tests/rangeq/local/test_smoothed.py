@@ -37,7 +37,7 @@ from rangeq import (
     optimise,
     shaped,
 )
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
 from rangeq.core.tree import WORKLOADS
 from rangeq.local import circle_smoothing
 from rangeq.local.circle_smoothing import Smoothing

@@ -26,7 +26,7 @@ from frequency.longitudinal.systems import (
     DBitFlipPM,
     LongitudinalSystem,
 )
-from mechdesign.base.randomness import bit_source
+from mechdesign.base.numbers import bit_source
 from tests.contracts.measure import law
 from tests.contracts.published import probability
 from tests.contracts.test_laws import equal, of_ratio

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 

@@ -8,8 +8,8 @@ import pytest
 
 from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
-from mechdesign.discrete_laplace import DiscreteLaplace
 from mechdesign.exceptions import PrivacyViolation
+from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from rangeq.central import InvalidHistogram, InvalidWorkload
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.design import workload_optimal

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
+from rangeq.central.matrix_mechanism.dense_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
-from rangeq.central.matrix_mechanism.product_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.residual_strategy import (
     ResidualStrategy,
     residual_optimum,

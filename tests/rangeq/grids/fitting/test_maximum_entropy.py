@@ -8,7 +8,7 @@ import cvxpy
 import numpy as np
 import pytest
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids.fitting import weighted_update
 from tests.general_solver import solve
 

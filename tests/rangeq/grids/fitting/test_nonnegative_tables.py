@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.linear_algebra import Floats, Items
+from mechdesign.base.numbers import Floats, Items
 from rangeq.core.boxes import halved
 from rangeq.grids.fitting import nonnegative, with_margins
 

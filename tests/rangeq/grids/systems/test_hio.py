@@ -12,8 +12,8 @@ import pytest
 from rangeq.grids.cells import tree_cells
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.level_sketch import LevelSketch
-from rangeq.grids.systems import hio
-from rangeq.grids.systems.hio import HIO, intervals
+from rangeq.grids.systems import hio_lhio as hio
+from rangeq.grids.systems.hio_lhio import HIO, intervals
 
 
 @pytest.mark.parametrize(("size", "branching"), [(1, 4), (7, 2), (16, 4), (21, 4)])

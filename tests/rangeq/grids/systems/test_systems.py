@@ -13,7 +13,7 @@ import pytest
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.exceptions import InvalidQuestion
 from frequency.marginals import Domain
-from rangeq.core.intervals import InvalidRange
+from rangeq.core.estimate import InvalidRange
 from rangeq.grids import (
     HDG,
     HIO,

@@ -18,7 +18,7 @@ from frequency import UnknownVariance, of_samples, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
-from mechdesign.base.linear_algebra import Floats, Integers
+from mechdesign.base.numbers import Floats, Integers
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.wavegrid import local_terms, posterior, shrinkage
 from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities

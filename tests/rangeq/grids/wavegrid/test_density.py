@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids import WaveGrid
 from rangeq.grids.wavegrid import density
 from rangeq.grids.wavegrid.density import (

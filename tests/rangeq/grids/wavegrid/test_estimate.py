@@ -13,11 +13,10 @@ import pytest
 from frequency import Categorical, Numeric, Schema, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.storage.protocol_file import load_protocol, save_protocol
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
-from rangeq.grids.cells import equal_cells
+from rangeq.grids.cells import equal_cells, grouped
 from rangeq.grids.fitting import weighted_update
-from rangeq.grids.queries import grouped
 from rangeq.grids.wavegrid import estimate as wave_estimate
 from rangeq.grids.wavegrid.density import Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, balanced, distribution

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids.wavegrid.interactions import Expansion, climb
 
 TIMES = np.linspace(0, 2, 15)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids.wavegrid.interactions import (
     Interaction,
     Pair,

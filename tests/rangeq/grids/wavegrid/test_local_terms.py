@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms, shrinkage
 from rangeq.grids.wavegrid.distributions import FittedJoint, parts_before

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from mechdesign.base.linear_algebra import Floats
+from mechdesign.base.numbers import Floats
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairExplanation
-from rangeq.grids.wavegrid.pair_tree import implied, spanning_tree, tree_answers
+from rangeq.grids.wavegrid.partitions import implied, spanning_tree, tree_answers
 from tests.rangeq.grids.populations import told_halves
 
 PARENTS = {1: 0, 2: 1, 3: 1, 4: 0}

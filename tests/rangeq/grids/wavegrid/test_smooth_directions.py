@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangeq.grids.wavegrid import shrinkage, smooth_directions
+from rangeq.grids.wavegrid import shrinkage
+from rangeq.grids.wavegrid import shrinkage as smooth_directions
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, refitted, scaled_to
-from rangeq.grids.wavegrid.shrinkage import Shrinkage, TermBasis, scores_of
-from rangeq.grids.wavegrid.smooth_directions import SmoothDirections
+from rangeq.grids.wavegrid.shrinkage import Shrinkage, SmoothDirections, TermBasis, scores_of
 from tests.rangeq.grids.wavegrid.test_local_terms import (
     board,
     dense_information,

@@ -17,7 +17,7 @@ from scipy import stats
 from frequency import IncompatibleAggregate, InvalidReport
 from frequency.core.aggregate import Aggregate
 from frequency.oracles.subset_selection import SubsetSelection
-from rangeq.core.node_law import ContrastLaw
+from rangeq.core.levels import ContrastLaw
 from rangeq.grids import WaveGrid, best
 from rangeq.grids.cells import equal_cells
 from rangeq.grids.wavegrid.square_waves import (

@@ -1,0 +1,1 @@
+"""Plans of surveys: candidate protocols, their predicted errors, and errors as measured."""

@@ -1,0 +1,1 @@
+"""One count mechanism: its table, files, explanation, errors, unbiased estimates and devices."""

@@ -1,0 +1,297 @@
+"""Release counts from a saved mechanism with nothing but the standard library.
+
+This file depends on no other: copy it to a device that has Python and no packages, beside the
+mechanism's JSON file. It checks the digest, the table and the privacy of the file, and draws
+exactly, by integers.
+
+    python device.py wm.json 3 5 2
+    python device.py wm.json < counts.txt
+
+Other users of the machine can see true counts on a command line, but not those in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+_KEYS = {
+    "format",
+    "version",
+    "alpha",
+    "neighbours",
+    "denominator",
+    "weights",
+    "certificate",
+    "digest",
+}
+
+
+_VALUES = {"inputs", "outputs"}
+"""The keys of version 2 besides: what inputs and outputs stand for."""
+
+_WORK = 1_000_000_000
+"""Nanoseconds, estimated, that the comparisons may take for each full or partial megabyte."""
+
+
+class Device:
+    """A mechanism read from ``path``.
+
+    Raises ValueError, with the reason, for a file that is damaged or makes a false claim.
+
+    ``below(m)`` must return a uniform integer in 0 .. m-1; the default is the operating system's
+    randomness.
+    """
+
+    def __init__(self, path: str, below: Callable[[int], int] = secrets.randbelow) -> None:
+        try:
+            self.size = Path(path).stat().st_size
+            columns = self._checked(_read(path))
+        except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            raise ValueError(f"malformed: {error!r:.100}") from error
+        self.cumulative = [list(accumulate(column)) for column in columns]
+        self.below = below
+
+    def _checked(self, content: Any) -> list[list[int]]:
+        """The columns of integer weights, after everything that was claimed has been checked."""
+        version = content["version"]
+        if (
+            content["format"] != "mechdesign.mechanism"
+            or type(version) is not int
+            or version not in (1, 2)
+        ):
+            raise ValueError("not a mechanism file of version 1 or 2")
+        keys = _KEYS if version == 1 else _KEYS | _VALUES
+        if set(content) != keys:
+            raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
+        rest = {key: value for key, value in content.items() if key != "digest"}
+        found = hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+        if content["digest"] != f"sha256:{found}":
+            raise ValueError("the digest does not match: the file was changed after it was written")
+        columns = [
+            [_integer(entry) for entry in column]
+            for column in zip(*content["weights"], strict=True)
+        ]
+        self.denominator = _integer(content["denominator"])
+        if (
+            not columns
+            or self.denominator < 1
+            or any(sum(column) != self.denominator or min(column) < 0 for column in columns)
+        ):
+            raise ValueError("a column is not a probability distribution")
+        numerator, slash, denominator = content["alpha"].partition("/")
+        top, bottom = _integer(numerator), _integer(denominator) if slash else 1
+        if not 0 < top <= bottom:
+            raise ValueError("alpha is not in (0, 1]")
+        self._check_private(columns, content["neighbours"], top, bottom)
+        self._set_labels(content, len(columns), len(columns[0]))
+        return columns
+
+    def _set_labels(self, content: dict[str, Any], inputs: int, outputs: int) -> None:
+        """The texts of true counts and of what is released; they are numbers in version 1."""
+        counts = {"inputs": {"counts": [0, inputs - 1]}, "outputs": {"counts": [0, outputs - 1]}}
+        described = {name: content.get(name, counts[name]) for name in counts}
+        if "pairs" not in described["inputs"] and described["inputs"] != counts["inputs"]:
+            raise ValueError("the inputs are not the counts from 0, nor pairs of counts")
+        self.numbers = {
+            label: number for number, label in enumerate(_labels(described["inputs"], inputs))
+        }
+        self.labels = _labels(described["outputs"], outputs)
+
+    def _check_private(
+        self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
+    ) -> None:
+        """Compare all neighbours; ValueError if that takes more than about a second a megabyte."""
+        inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
+        left = _WORK * max(1, -(-self.size // 1_000_000))
+        if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
+            # The inputs of largest and of smallest probability of each output are enough.
+            rows = zip(*columns, strict=True)
+            ends = {(row.index(min(row)), row.index(max(row)), 1) for row in rows}
+            pairs: Iterator[tuple[int, int, int]] = iter(ends)
+        else:
+            pairs = _distances(neighbours, inputs)
+        powers: dict[int, tuple[int, int]] = {}
+        for j, k, distance in pairs:
+            power = distance * _limbs(bottom)
+            left -= 1500 + outputs * (120 + 3 * entry * power)
+            left -= 3 * power**2 if distance not in powers else 0
+            if left < 0:
+                raise ValueError("it would take too long to check: too long, or too many, numbers")
+            if distance not in powers:
+                powers[distance] = top**distance, bottom**distance
+            low, high = powers[distance]
+            if any(
+                high * p < low * q or high * q < low * p
+                for p, q in zip(columns[j], columns[k], strict=True)
+            ):
+                raise ValueError(
+                    f"not private: inputs {j} and {k} can be told apart better than alpha allows"
+                )
+
+    def release(self, count: object) -> int:
+        """One exact draw for a true count."""
+        if (
+            isinstance(count, bool)
+            or not isinstance(count, int)
+            or not 0 <= count < len(self.cumulative)
+        ):
+            raise ValueError(
+                f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}"
+            )
+        return bisect_right(self.cumulative[count], self.below(self.denominator))
+
+    def answer(self, text: str) -> str:
+        """One exact draw, as a text, for the text of a true count; of a pair of counts 3,5."""
+        number = self.numbers.get(",".join(part.lstrip("0") or "0" for part in text.split(",")))
+        if number is None:
+            first, *_, last = self.numbers
+            raise ValueError(f"{text!r:.40} is not among {first} .. {last}")
+        return self.labels[self.release(number)]
+
+
+def _read(path: str) -> Any:
+    """A JSON file that can be read in one way only."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            raise ValueError("an object has a key twice")
+        return content
+
+    def refused(text: str) -> None:
+        raise ValueError(f"{text:.20} is not in a mechanism file")
+
+    def regular(path: str, flags: int) -> int:
+        handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe may never end
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise ValueError("not a regular file")
+        return handle
+
+    with open(path, encoding="utf-8", opener=regular) as stream:
+        return json.load(
+            stream, object_pairs_hook=once, parse_float=refused, parse_constant=refused
+        )
+
+
+def _limbs(value: int) -> int:
+    """The number of 30-bit digits in which Python stores a number."""
+    return value.bit_length() // 30 + 1
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch("-?(?:[0-9]+|0x[0-9a-f]+)", text):
+        raise ValueError(f"expected an integer, got {text!r:.40}")
+    return int(text, 16 if "x" in text else 10)
+
+
+def _labels(described: Any, size: int) -> list[str]:
+    """The texts of counts, of bands or of pairs of counts."""
+    (kind,) = described
+    given = described[kind]
+    ends = given if kind == "bands" else [given]
+    if type(given) is not list or not all(
+        len(each) == 2 and type(each[0]) is int and type(each[1]) is int for each in ends
+    ):
+        raise ValueError(f"the {kind} are not given by two integers")
+    low, high = ends[0]
+    broken, found = kind not in ("counts", "bands", "pairs"), list[str]()
+    if kind == "counts":
+        broken = high - low + 1 != size
+        found = [str(low + k) for k in range(size)]
+    elif kind == "pairs":
+        broken = min(low, high) < 0 or (low + 1) * (high + 1) != size
+        found = [f"{k // (high + 1)},{k % (high + 1)}" for k in range(0 if broken else size)]
+    elif kind == "bands":
+        gaps = any(after[0] != before[1] + 1 for before, after in pairwise(ends))
+        broken = len(ends) != size or gaps or any(low > high for low, high in ends)
+        found = [str(low) if low == high else f"{low}-{high}" for low, high in ends]
+    if broken:
+        raise ValueError(f"the {kind!r:.20} are not those of a table with {size}")
+    return found
+
+
+def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:
+    """Each pair of neighbours with its distance, the loss allowed as a multiple of epsilon."""
+    if not isinstance(described, dict):
+        yield from ((j, k, 1) for j, k in _neighbours(described, inputs))
+        return
+    table = described["distances"]
+    if (
+        len(described) != 1
+        or len(table) != inputs
+        or any(type(row) is not list or len(row) != inputs for row in table)
+    ):
+        raise ValueError(f"the distances are not a table of {inputs} x {inputs}")
+    if all(entry is None for j, row in enumerate(table) for entry in row[:j]):
+        raise ValueError("no inputs are neighbours")
+    for j, row in enumerate(table):
+        for k, entry in enumerate(row):
+            if j != k and entry is None and table[k][j] is None:
+                continue
+            least, most = (0, 0) if j == k else (1, 1024)
+            if type(entry) is not int or not least <= entry <= most or entry != table[k][j]:
+                raise ValueError(f"{entry!r:.40} is not a distance from input {j} to {k}, and back")
+            if j < k:
+                yield j, k, entry
+
+
+def _neighbours(described: Any, inputs: int) -> Iterator[tuple[int, int]]:
+    if isinstance(described, list) and described:
+        for j, k in described:
+            if (
+                type(j) is not int
+                or type(k) is not int
+                or j == k
+                or not (0 <= j < inputs and 0 <= k < inputs)
+            ):
+                raise ValueError(f"{j!r}, {k!r} is not a pair of different inputs")
+            yield j, k
+    elif described in ("adjacent", "all") or (type(described) is int and described >= 1):
+        reach = {"adjacent": 1, "all": inputs}.get(described, described)
+        yield from ((j, k) for j in range(inputs) for k in range(j + 1, min(inputs, j + reach + 1)))
+    else:
+        raise ValueError(
+            "neighbours must be adjacent, all, a distance, pairs of inputs or distances, got"
+            f" {described!r:.40}"
+        )
+
+
+def main(arguments: list[str]) -> int:
+    """Release the counts named after the file, or those on standard input.
+
+    Returns the exit code: 2, after a message, if anything is wrong.
+    """
+    if not arguments or arguments[0].startswith("-"):
+        print(
+            "usage: device.py MECHANISM.json [COUNT ...]   (without counts: read from standard"
+            " input)",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        device = Device(arguments[0])
+        texts = arguments[1:] or sys.stdin.read().split()
+        released = [device.answer(text) for text in texts]
+    except (ValueError, OSError) as error:
+        print(f"device.py: {arguments[0]!r}: {error}", file=sys.stderr)
+        return 2
+    print(*released)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,462 @@
+"""A mechanism as a file.
+
+JSON is exact, and trusted only after everything in it has been checked again.
+
+The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
+claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
+the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
+hexadecimal, because many JSON readers turn integers into floats. Version 2, which is written where
+inputs or outputs are not the counts from 0, says what they are: ``{"counts": [low, high]}``,
+``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. CSV and NPZ are float views for
+other tools; they cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mechdesign.base.csv_rows import comma_separated
+from mechdesign.base.fields import (
+    ANYTHING,
+    FLAG,
+    FRACTION_TEXT,
+    INTEGER_TEXT,
+    TEXT,
+    content_of,
+    digest_of,
+    intact,
+    list_of,
+    matching,
+    one_of,
+    optional,
+    record,
+    row_of,
+    table_of,
+    whole_number,
+)
+from mechdesign.base.files import replacing
+from mechdesign.base.text import from_text, integer_from_text, integer_to_text, shown, to_text
+from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
+from mechdesign.losses import Costs, Loss, Power
+from mechdesign.mechanism.table import IndexTable, Table
+from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
+from mechdesign.optimisation.certificate import Certificate
+from mechdesign.privacy import DISTANCE_LIMIT, Metric, Privacy
+from mechdesign.properties import Property, resolve
+
+# ------------------------------------------------------------------------------------------------
+# Limits on a mechanism in a file: the cost of checking it is estimated before it is checked.
+#
+# A short file can hold numbers that take hours to compare: a long alpha to the power of a distance,
+# or denominators without a common factor. The estimates here are in nanoseconds of Python's
+# integers on an ordinary machine, and rather too large than too small.
+
+
+WORK = 1_000_000_000
+"""Estimated nanoseconds that checking a file may take, for each full or partial megabyte of it."""
+
+MOST_PROPERTIES = 64
+"""How many properties a certificate may name."""
+
+_PUNCTUATION = re.compile("[^0-9a-fx/]+")
+"""What separates the numbers in the text of a property."""
+
+_STEP = 400
+"""Nanoseconds for a comparison or a sum of short numbers, and the loop around it."""
+
+_CONSTRAINT = 500
+"""Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory."""
+
+_ROOT = 700_000
+"""Nanoseconds for the most expensive irrational cost."""
+
+
+class Work:
+    """The work left for checking the ``content`` of a JSON file: at first `WORK` a megabyte."""
+
+    def __init__(self, content: Any) -> None:
+        self._left: float = WORK * -(-len(json.dumps(content)) // 1_000_000)
+
+    def spend(self, nanoseconds: float) -> None:
+        """Deduct nanoseconds; ValueError if that is more than what is left."""
+        self._left -= nanoseconds
+        if self._left < 0:
+            raise ValueError(
+                "it would take too long to check: its numbers are too long, or too many"
+            )
+
+    def multiply(self, times: int, first: int, second: int) -> None:
+        """Spend ``times`` products of numbers of so many limbs, and a comparison or sum of each."""
+        self.spend(times * (_STEP + 1.5 * first * second))
+
+    def gcd(self, first: int, second: int) -> None:
+        """Spend a greatest common divisor of numbers of so many limbs."""
+        self.spend(_STEP + 5 * first * second + 40 * (first + second))
+
+    def common(self, fractions: Iterable[str]) -> int:
+        """Read fractions; the limbs of the longest numerator over their common denominator."""
+        scale, longest = 1, 1
+        for text in fractions:
+            half = limbs(text)
+            self.gcd(half, half)
+            value = from_text(text)
+            self.gcd(_limbs(scale), _limbs(value.denominator))
+            scale = math.lcm(scale, value.denominator)
+            longest = max(longest, _limbs(value.numerator))
+        return _limbs(scale) + longest
+
+
+def limbs(text: Any) -> int:
+    """An upper bound on the limbs (digits of Python's integers) of a number in this text."""
+    return len(text) * 4 // 30 + 1 if isinstance(text, str) else 1
+
+
+def _limbs(value: int) -> int:
+    return value.bit_length() // 30 + 1
+
+
+def check_affordable(content: dict[str, Any], work: Work) -> None:
+    """Refuse a mechanism, as it is in a file, that would take too long to check."""
+    rows = content["weights"]
+    outputs, inputs = len(rows), max(map(len, rows), default=0)
+    entry = max((limbs(weight) for row in rows for weight in row), default=1)
+    entry = max(entry, limbs(content["denominator"]))
+    pairs, distances = _pairs(content["neighbours"], inputs)
+    alpha = limbs(content["alpha"])
+    work.gcd(alpha, alpha)
+    # The table: its sums, the common factor of its entries, and the number in a message.
+    work.gcd(entry, entry)
+    work.multiply(outputs * inputs, entry, entry // 4)
+    # The audit. Where all inputs are neighbours, equally far, it looks at one row.
+    power = alpha * max(distances, default=1)
+    alike = pairs == math.comb(inputs, 2) and len(distances) == 1
+    scale = alpha * (max(distances, default=1) - min(distances, default=1)) + 1
+    work.spend(pairs * 1000)
+    work.multiply(len(distances), power, power)
+    work.gcd(entry + power, entry + power)
+    compared = 2 * pairs * (1 if alike else outputs)
+    work.multiply(compared, entry + scale, 2 * (entry + scale))
+    if content["certificate"] is not None:
+        work.spend(2 * pairs * outputs * _CONSTRAINT + 2 * len(distances) * inputs**2 * _STEP)
+        _certificate(content["certificate"], work, outputs, inputs, entry, power)
+
+
+def _certificate(
+    content: dict[str, Any], work: Work, outputs: int, inputs: int, entry: int, power: int
+) -> None:
+    """Deduct the estimate for a certificate, whose constraints are built and combined exactly."""
+    cells = outputs * inputs
+    properties = content["properties"]
+    if len(properties) > MOST_PROPERTIES:
+        raise ValueError(f"a certificate with more than {MOST_PROPERTIES} properties")
+    for text in properties:
+        parameter = max(map(limbs, _PUNCTUATION.split(text)))
+        terms = text.count("P[") if isinstance(text, str) else 0
+        work.gcd(parameter, parameter)
+        work.spend(6 * cells * _CONSTRAINT + 20 * terms * _CONSTRAINT)
+        work.multiply(4 * cells + terms, entry, max(parameter, power))
+    for name in ("objective", "bound"):
+        work.gcd(limbs(content[name]), limbs(content[name]))
+    loss = content["loss"]
+    prior = work.common(loss["prior"] or ())
+    if "costs" in loss:
+        cost = work.common(value for row in loss["costs"] for value in row)
+    else:
+        work.gcd(limbs(loss["power"]), limbs(loss["power"]))
+        cost = 100 * max(outputs, inputs).bit_length() // 30 + 4
+        work.spend(max(outputs, inputs) * (_ROOT if "/" in loss["power"] else 0))
+    work.multiply(cells, entry, cost)
+    work.multiply(cells, cost, prior)
+    work.gcd(entry + cost + prior, entry + cost + prior)
+    chosen = [value for group in content["multipliers"].values() for value in group.values()]
+    multiplier = work.common(chosen) + power
+    work.multiply(2 * cells + 4 * len(chosen), multiplier, max(power, cost))
+    work.multiply(cells, multiplier + cost, cost + prior)
+
+
+def _pairs(neighbours: Any, inputs: int) -> tuple[int, set[int]]:
+    """The number of pairs of neighbours, and their distances."""
+    if isinstance(neighbours, dict):
+        table = neighbours.get("distances", [])
+        upper = [entry for j, row in enumerate(table) for entry in row[:j] if entry is not None]
+        found = {entry for entry in upper if type(entry) is int and 0 < entry <= DISTANCE_LIMIT}
+        return len(upper), found
+    if isinstance(neighbours, list):
+        return len(neighbours), {1}
+    reach = {"adjacent": 1, "all": inputs}.get(neighbours, neighbours)
+    reach = min(reach, inputs - 1) if isinstance(reach, int) else 0
+    return max(0, reach * (2 * inputs - reach - 1) // 2), {1}
+
+
+FORMAT = "mechdesign.mechanism"
+
+_PAIR = row_of(whole_number(), whole_number())
+
+_LOSS = {"prior": optional(list_of(FRACTION_TEXT)), "worst_case": FLAG}
+
+_CERTIFICATE = record(
+    {
+        "loss": record({"power": FRACTION_TEXT, "d": whole_number(0), **_LOSS})
+        | record({"costs": list_of(list_of(FRACTION_TEXT)), **_LOSS}),
+        "properties": list_of(TEXT),
+        "objective": FRACTION_TEXT,
+        "bound": FRACTION_TEXT,
+        "multipliers": table_of(
+            table_of(FRACTION_TEXT, matching("the number of a constraint", "0|[1-9][0-9]{0,18}"))
+        ),
+    }
+)
+
+_FIELDS = {
+    "alpha": FRACTION_TEXT,
+    "neighbours": one_of("adjacent", "all")
+    | whole_number(2)
+    | list_of(_PAIR)
+    | record({"distances": list_of(list_of(optional(whole_number(0))))}),
+    "denominator": INTEGER_TEXT,
+    "weights": list_of(list_of(INTEGER_TEXT)),
+    "certificate": optional(_CERTIFICATE),
+}
+"""What `described` makes for counts from 0: version 1 of the format."""
+
+_COUNTS = record({"counts": _PAIR}) | record({"pairs": _PAIR}) | record({"bands": list_of(_PAIR)})
+
+_VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}
+"""The fields of version 2 besides."""
+
+_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}}
+
+
+def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
+    """Write ``path`` in the format of its suffix: .json, .csv or .npz.
+
+    An existing file is replaced in one step or not at all.
+    """
+    writers: dict[str, Callable[[IO[bytes], Table], None]] = {
+        ".json": partial(_json, certificate),
+        ".csv": _csv,
+        ".npz": _npz,
+    }
+    target = Path(path)
+    if target.suffix not in writers:
+        raise ValueError(
+            "a mechanism is saved as .json (exact), .csv or .npz (float views), not as"
+            f" {target.name!r}"
+        )
+    table.audit().require()
+    if target.suffix == ".json" and certificate is not None:
+        _require_texts(certificate, table)
+    with replacing(target) as stream:
+        writers[target.suffix](stream, table)
+
+
+def _require_texts(certificate: Certificate, table: Table) -> None:
+    """Raise ValueError for a property whose text is read as other constraints, or not at all."""
+    at = IndexTable(table.output_values, table.input_values)
+
+    def stated(item: Property) -> list[tuple[object, ...]]:
+        groups = item.constraints(at, certificate.privacy)
+        return [(g.cells.tolist(), g.coefficients, g.bound, g.equality) for g in groups]
+
+    for item in certificate.properties:
+        try:
+            own = stated(item)
+        except (MechanismError, ValueError):
+            continue  # it does not fit the table, which `load` says
+        try:
+            right = stated(resolve(item.text)) == own
+        except (MechanismError, ValueError):
+            right = False
+        if not right:
+            raise ValueError(
+                f"the file would name the property {type(item).__qualname__} by its text"
+                f" {shown(item.text)}, which stands for other constraints, or none: let its text"
+                " tell its parameters, as that of mechdesign.properties.OutputRatio does"
+            )
+
+
+def load(
+    path: str | os.PathLike[str], *, certificate: bool = True
+) -> tuple[Table, Certificate | None]:
+    """Read a JSON file, and check digest, table, privacy and certificate.
+
+    Without ``certificate`` that of the file is neither read nor returned.
+    """
+    loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
+    content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
+    chosen = {key: content[key] for key in _VERSIONS[content["version"]]}
+    if not certificate:
+        chosen["certificate"] = None
+    return checked(chosen, str(path), Work(content))
+
+
+def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
+    """The table and certificate of a mechanism in a file, after every claim in it was checked."""
+    with intact(place):
+        labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
+        record(_VERSIONS[2 if labelled else 1]).require(content)
+        table, certificate = _parse(content, work)
+    table.audit().require()
+    if certificate is not None:
+        verdict = certificate.verify(table)
+        if not verdict:
+            raise CertificateRejected(f"{place}: {verdict.reason}")
+    return table, certificate
+
+
+def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
+    """The content of a mechanism's JSON file; ValueError if its check would take too long."""
+    neighbours = table.privacy.neighbours
+    content = {
+        "alpha": to_text(table.privacy.alpha),
+        "neighbours": (
+            {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
+        ),
+        "denominator": integer_to_text(table.denominator),
+        "weights": [[integer_to_text(weight) for weight in row] for row in table.weights],
+        "certificate": _certificate_to_json(certificate, table),
+    }
+    values = {"inputs": table.input_values, "outputs": table.output_values}
+    if values != {"inputs": Counts(0, table.inputs - 1), "outputs": Counts(0, table.outputs - 1)}:
+        content |= {name: _values_to_json(each) for name, each in values.items()}
+    check_affordable(content, Work(content))
+    return content
+
+
+def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
+    stated = described(table, certificate)
+    content = {"format": FORMAT, "version": 2 if "inputs" in stated else 1, **stated}
+    content["digest"] = digest_of(content)
+    # One row of the table a line, and not one number a line, so that the file is legible.
+    rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
+    head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)
+    stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
+
+
+def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
+    values = {name: _values_from_json(content[name]) for name in _VALUES if name in content}
+    check_affordable(content, work)
+    neighbours = content["neighbours"]
+    if isinstance(neighbours, list):
+        neighbours = [tuple(pair) for pair in neighbours]
+    elif isinstance(neighbours, dict):
+        neighbours = Metric(neighbours["distances"])
+    privacy = Privacy(alpha=from_text(content["alpha"]), neighbours=neighbours)
+    weights = [[integer_from_text(entry) for entry in row] for row in content["weights"]]
+    certificate = (
+        None
+        if content["certificate"] is None
+        else _certificate_from_json(content["certificate"], privacy)
+    )
+    denominator = integer_from_text(content["denominator"])
+    return Table.from_weights(weights, denominator, privacy, **values), certificate
+
+
+def _values_to_json(values: Values) -> dict[str, Any]:
+    if isinstance(values, Bands):
+        return {"bands": [list(band) for band in values.bands]}
+    if isinstance(values, CountPairs):
+        return {"pairs": [values.first, values.second]}
+    if isinstance(values, Counts):
+        return {"counts": [values.low, values.high]}
+    raise ValueError(f"{type(values).__name__} cannot be written to a file")
+
+
+def _values_from_json(content: Any) -> Values:
+    ((kind, given),) = content.items()
+    if kind == "bands":
+        return Bands([tuple(band) for band in given])
+    return {"counts": Counts, "pairs": CountPairs}[kind](*given)
+
+
+def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    return {
+        "loss": loss_to_json(certificate.loss, table.output_values, table.input_values),
+        "properties": [item.text for item in certificate.properties],
+        "objective": to_text(certificate.objective),
+        "bound": to_text(certificate.bound),
+        "multipliers": {
+            name: {str(r): to_text(value) for r, value in chosen.items()}
+            for name, chosen in certificate.multipliers.items()
+        },
+    }
+
+
+def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
+    return Certificate(
+        privacy,
+        _loss_from_json(content["loss"]),
+        tuple(_property(text) for text in content["properties"]),
+        from_text(content["objective"]),
+        from_text(content["bound"]),
+        {
+            name: {int(r): from_text(value) for r, value in chosen.items()}
+            for name, chosen in content["multipliers"].items()
+        },
+    )
+
+
+def _property(text: str) -> Property:
+    try:
+        item = resolve(text)
+        if item.text != text:
+            raise ValueError(f"{shown(text)} is written as {shown(item.text)}")
+        return item
+    except ValueError as error:
+        raise InvalidFile(
+            "the certificate needs a property that is not defined here; import what defines it"
+            " (in the shell: --import MODULE), or load the table without its certificate:"
+            f" {error!s:.200}"
+        ) from error
+
+
+def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
+    """What a file says of a loss; of one that is no `Power` the costs of these values."""
+    prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
+    common = {"prior": prior, "worst_case": loss.worst_case}
+    if isinstance(loss, Power):
+        return {"power": to_text(loss.p), "d": loss.d, **common}
+    costs = [[to_text(cost) for cost in row] for row in loss.costs(outputs, inputs)]
+    return {"costs": costs, **common}
+
+
+def _loss_from_json(content: Any) -> Loss:
+    prior: list[Fraction] | None = None
+    if content["prior"] is not None:
+        prior = [from_text(weight) for weight in content["prior"]]
+    worst_case = content["worst_case"]
+    if "costs" in content:
+        costs = [[from_text(cost) for cost in row] for row in content["costs"]]
+        return Costs(costs, prior, worst_case)
+    return Power(from_text(content["power"]), content["d"], prior, worst_case)
+
+
+def _csv(stream: IO[bytes], table: Table) -> None:
+    rows = ([i, *(repr(entry) for entry in row)] for i, row in enumerate(table.matrix.tolist()))
+    stream.write(
+        comma_separated([["output", *(f"input {j}" for j in range(table.inputs))], *rows]).encode()
+    )
+
+
+def _npz(stream: IO[bytes], table: Table) -> None:
+    neighbours = table.privacy.neighbours
+    described: dict[str, Any] = {"neighbours": neighbours}
+    if isinstance(neighbours, Metric):
+        described = {
+            "distances": [
+                [math.inf if d is None else d for d in row] for row in neighbours.distances
+            ]
+        }
+    np.savez(stream, matrix=table.matrix, alpha=float(table.privacy.alpha), **described)

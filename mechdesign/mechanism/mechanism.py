@@ -1,0 +1,399 @@
+"""Mechanism: a table with its claim and its certificate, to be released, saved and loaded."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.base.csv_rows import comma_separated, count_in, opened_csv
+from mechdesign.base.fields import set_fields
+from mechdesign.base.files import ProgressMeter, replacing
+from mechdesign.base.numbers import Rational
+from mechdesign.exceptions import InvalidCount, NotSquare
+from mechdesign.mechanism import files
+from mechdesign.mechanism.table import Table
+from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values, numbers_of
+from mechdesign.optimisation.certificate import Certificate
+from mechdesign.privacy import Privacy
+from mechdesign.properties import SEVEN, Property, PropertyLike, resolve
+
+if TYPE_CHECKING:
+    from opendp.mod import Measurement
+
+
+class Mechanism(Table):
+    """A randomised answer to a count, as an exact table with a claim of privacy.
+
+    The table is ``P[i, j] = Pr[output i | input j]``.
+
+    Immutable; equal when the tables and the claims are equal. A table may be rectangular; columns
+    sum to exactly one. Constructing one does not check the claim: `audit` does, and `release`
+    refuses when it fails.
+
+    Parameters
+    ----------
+    table : iterable of iterable of Fraction, int, str or Decimal
+        Shape (outputs, inputs): rows are outputs, columns are inputs. Entries are exact rationals;
+        floats are refused (`InexactNumber`).
+    privacy : Privacy
+        The claim.
+    certificate : Certificate, optional
+        A proof of optimality to keep with the table, see `mechdesign.optimisation.certificate`. Not
+        part of equality.
+    outputs, inputs : Values, optional
+        What rows and columns stand for; counts from 0 unless given. Inputs are `Counts` from 0, or
+        `CountPairs`, whose neighbours ``privacy`` must list.
+
+    Raises
+    ------
+    InvalidMechanism
+        A ragged or empty table, a negative entry, or a column that does not sum to one; the message
+        names it. Or outputs and inputs that do not fit the table, or each other.
+
+    >>> m = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2"))
+    >>> m.audit().ratio, m.audit().holds
+    (Fraction(2, 1), True)
+    """
+
+    __slots__ = ("certificate",)
+
+    certificate: Certificate | None
+
+    def __init__(
+        self,
+        table: Iterable[Iterable[Rational]],
+        privacy: Privacy,
+        certificate: Certificate | None = None,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
+    ) -> None:
+        super().__init__(table, privacy, outputs=outputs, inputs=inputs)
+        set_fields(self, certificate=certificate)
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: Sequence[Sequence[int]],
+        denominator: int,
+        privacy: Privacy,
+        certificate: Certificate | None = None,
+        *,
+        outputs: Values | None = None,
+        inputs: Values | None = None,
+    ) -> Mechanism:
+        """The mechanism with the table ``weights[i][j] / denominator``.
+
+        Parameters
+        ----------
+        weights : sequence of sequence of int
+            Integers of at least 0, shape (outputs, inputs); every column sums to ``denominator``.
+        denominator : int
+            An integer of at least 1.
+        privacy : Privacy
+            The claim.
+        certificate : Certificate, optional
+            A proof of optimality to keep with the table, or None. It is not checked here.
+        outputs, inputs : Values, optional
+            What rows and columns stand for; counts from 0 unless given.
+
+        Returns
+        -------
+        Mechanism
+            Weights and denominator are divided by their greatest common divisor.
+
+        Raises
+        ------
+        InvalidMechanism
+            A ragged or empty table, a negative weight, a denominator below 1, or a column with
+            another sum; the message names it.
+        """
+        mechanism = cls.__new__(cls)
+        mechanism._set(weights, denominator, privacy, outputs, inputs)
+        set_fields(mechanism, certificate=certificate)
+        return mechanism
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make = partial(Mechanism.from_weights, outputs=self.output_values, inputs=self.input_values)
+        return make, (
+            self.weights,
+            self.denominator,
+            self.privacy,
+            self.certificate,
+        )
+
+    def properties(self, *others: PropertyLike) -> dict[str, bool]:
+        """Which of the seven properties of thesis 6.4 hold, exactly, by short name.
+
+        One that is not defined for such outputs and inputs does not hold.
+
+        Parameters
+        ----------
+        *others : Property, type or str
+            More properties, such as those of your own: by their text.
+
+        Returns
+        -------
+        dict of str to bool
+            In this order.
+        """
+        asked = [*SEVEN, *map(resolve, others)]
+        return {item.text: self._has(item) for item in asked}
+
+    def _has(self, item: Property) -> bool:
+        try:
+            return item.holds(self)
+        except NotSquare:
+            return False
+
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> npt.NDArray[np.int64]:
+        """One draw for each true count, exactly distributed as the table says.
+
+        No float is involved.
+
+        Parameters
+        ----------
+        counts : array_like
+            True counts: integers in 0 .. inputs-1, any shape; of pairs of counts with a last axis
+            of length two.
+        rng : numpy.random.Generator, optional
+            None: randomness from the operating system. A Generator: reproducible, for experiments,
+            *not* private against an adversary that knows its state.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            What ``output_values`` says of the outputs, of the same shape: counts, or pairs of
+            counts; of bands their numbers.
+
+        Raises
+        ------
+        PrivacyViolation
+            The table does not keep the privacy it claims.
+        InvalidCount
+            Names the first bad count; nothing has been drawn.
+        """
+        self.audit().require()
+        drawn = self.sampler.draw(numbers_of(self.input_values, counts), rng)
+        return self.output_values.at(drawn)
+
+    def to_opendp(self) -> Measurement:
+        """The mechanism as a measurement of OpenDP, to be chained with what counts.
+
+        Its input is an integer (``AtomDomain(T=i32)``, under the absolute distance). One below 0 or
+        above the largest count is taken as that, since an error would reveal it; this brings no two
+        integers farther apart. Its output is what `release` returns, of bands the number. Its
+        privacy map gives the pure epsilon (``MaxDivergence``) for integers that differ by at most
+        d: epsilon times `Privacy.steps`, rounded up.
+
+        Needs the extra ``opendp``, and that its features ``contrib`` and ``honest-but-curious`` are
+        enabled.
+
+        Returns
+        -------
+        opendp.mod.Measurement
+            With randomness from the operating system.
+
+        Raises
+        ------
+        ImportError
+            The package opendp is not installed.
+        PrivacyViolation
+            The table does not keep the privacy it claims.
+        ValueError
+            Privacy is not about the difference of two counts: inputs are pairs of counts, or the
+            neighbours are listed or at distances of their own.
+        """
+        dp: Any = import_module("opendp.prelude")
+        self.audit().require()
+        if not isinstance(self.input_values, Counts):
+            raise ValueError("a measurement of OpenDP is of one count, not of pairs of counts")
+        self.privacy.steps(1)
+        most, epsilon = self.inputs - 1, Fraction(self.privacy.epsilon)
+
+        def loss(difference: int) -> float:
+            exact_loss = epsilon * self.privacy.steps(min(difference, most))
+            rounded = float(exact_loss)
+            return rounded if rounded >= exact_loss else math.nextafter(rounded, math.inf)
+
+        measurement: Measurement = dp.m.make_user_measurement(
+            dp.atom_domain(T=int),
+            dp.absolute_distance(T=int),
+            dp.max_divergence(),
+            lambda count: int(self.release(min(max(count, 0), most))),
+            loss,
+            TO=int,
+        )
+        return measurement
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file, replacing it in one step.
+
+        ``.json`` is exact and can be loaded; ``.csv`` and ``.npz`` are float views.
+
+        Raises
+        ------
+        PrivacyViolation
+            The table does not keep the privacy it claims; nothing is written.
+        ValueError
+            Another suffix; or a JSON file that `load` would refuse, since it takes too long to
+            check, or since the text of a property of the certificate stands for another property.
+        """
+        files.save(self, self.certificate, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, certificate: bool = True) -> Mechanism:
+        """Read a JSON file and check it all again: digest, table, privacy, certificate.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A file that `save` wrote.
+        certificate : bool, default True
+            False: the certificate is not read, and the mechanism has none. Digest, table and
+            privacy are checked as always. That is enough to release counts; it is faster, and needs
+            no import of what defines the properties that the certificate names.
+
+        Returns
+        -------
+        Mechanism
+            As it was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation, CertificateRejected
+            It is intact but claims what is not true.
+        """
+        return Mechanism.from_parts(*files.load(path, certificate=certificate))
+
+    @staticmethod
+    def from_parts(table: Table, certificate: Certificate | None) -> Mechanism:
+        """The mechanism with this table and this certificate.
+
+        What was computed from the table, such as its audit, is kept and not computed again.
+
+        Parameters
+        ----------
+        table : Table
+            An exact table with its claim.
+        certificate : Certificate or None
+            A proof of optimality, or None. It is not checked here.
+
+        Returns
+        -------
+        Mechanism
+            Equal to ``table`` in entries and claim.
+        """
+        mechanism = Mechanism.from_weights(
+            table.weights,
+            table.denominator,
+            table.privacy,
+            certificate,
+            outputs=table.output_values,
+            inputs=table.input_values,
+        )
+        mechanism.__dict__.update(table.__dict__)
+        return mechanism
+
+    def __repr__(self) -> str:
+        kept = (
+            "".join(f" {name}" for name, holds in self.properties().items() if holds)
+            if self.inputs <= 33
+            else " ..."
+        )
+        verdict = "private" if self.audit().holds else "NOT PRIVATE"
+        return (
+            f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
+            f" properties:{kept or ' none'}>"
+        )
+
+
+# ------------------------------------------------------------------------------------------------
+# Release a column of true counts in a CSV file, a block of rows at a time.
+
+
+_ROWS = 1 << 10
+"""Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
+
+
+class Read(NamedTuple):
+    """The number of rows of a file, and what separated their cells."""
+
+    rows: int
+    separator: str
+
+
+def release_column(
+    mechanism: Mechanism,
+    source: Path,
+    target: Path,
+    column: str | Sequence[str],
+    keep: Sequence[str] = (),
+    separator: str | None = None,
+    rng: np.random.Generator | None = None,
+    spreadsheet: bool = False,
+) -> Read:
+    """Write a CSV file with copied columns of another and released counts, or nothing at all.
+
+    What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any
+    line ends, with quotes around separators and line ends, with a byte order mark or without. Empty
+    lines at the end are no rows; elsewhere they are missing counts. A count is an integer, maybe
+    with a decimal part of one or two zeros, after a point or a comma: 7.0 and 7,0. Three zeros are
+    refused: 7.000 may be seven thousand.
+
+    What is written has the separator and the byte order mark of what is read, the line ends of
+    RFC 4180, and quotes where they are needed.
+    """
+    names = [column] if isinstance(column, str) else [*column]
+    values, pairs = mechanism.output_values, isinstance(mechanism.input_values, CountPairs)
+    if len(names) != 1 + pairs:
+        wanted = "pairs of counts, two columns" if pairs else "counts, one column"
+        raise ValueError(f"the mechanism takes {wanted}, got {len(names)}")
+    total = 0
+    with (
+        opened_csv(source, separator) as table,
+        replacing(target) as out,
+        ProgressMeter("release", unit="rows") as meter,
+    ):
+        between = table.separator
+        places, kept = table.places(names), table.places(keep)
+        heading = comma_separated([[*keep, *names]], between, spreadsheet)
+        out.write((table.mark + heading).encode())
+        while block := list(islice(table.rows, _ROWS)):
+            texts = [[row[place] for place in places] for row, _ in block]
+            counts = [[count_in(cell) for cell in cells] for cells in texts]
+            try:
+                released = mechanism.release(counts if pairs else [one for (one,) in counts], rng)
+            except InvalidCount as error:
+                bad = error.index if isinstance(error.index, int) else error.index[0]
+                shown = ", ".join(map(repr, texts[bad]))
+                raise table.refusal(
+                    block[bad][1], f"{shown:.60} is not an integer between 0 and {error.largest}"
+                ) from error
+            columns: list[list[Any]] = [[row[k] for row, _ in block] for k in kept]
+            answers = released.reshape(len(block), -1).T.tolist()
+            if isinstance(values, Bands):
+                columns += [[values.labels[k] for k in answer] for answer in answers]
+            else:
+                columns += answers
+            lines = zip(*columns, strict=True)
+            out.write(comma_separated(lines, between, spreadsheet).encode())
+            total += len(block)
+            meter.update(len(block))
+        if not total:
+            raise table.without_rows()
+    return Read(total, between)

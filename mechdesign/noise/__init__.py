@@ -1,0 +1,1 @@
+"""Exact draws: from tables, of discrete Laplace and of discrete Gaussian noise."""

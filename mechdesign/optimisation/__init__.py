@@ -1,0 +1,1 @@
+"""Optimal count mechanisms: linear programs in the table, their solutions and certificates."""
