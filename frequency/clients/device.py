@@ -1387,7 +1387,15 @@ def _attributes(word: Word, attributes: Any, width: int, places: Any) -> _Node:
 
 
 def _channels(
-    word: Word, channels: int, length: int, lie: int, texts: Any, code: Any, width: int, oracle: Any
+    word: Word,
+    *,
+    channels: int,
+    length: int,
+    lie: int,
+    texts: Any,
+    code: Any,
+    width: int,
+    oracle: Any,
 ) -> _Node:
     every, minus, then = len(texts) * channels, _codeword(*code), _node(word, oracle)
     told, places = _lies(word, 2, lie), channels.bit_length() - 1
@@ -1475,7 +1483,7 @@ def _sides_of(coin: dict[str, Any]) -> Sequence[int]:
 
 
 def _mixture(
-    word: Word, width: int, weights: Any, channels: Any, kinds: Any, maps: Any, axes: Any
+    word: Word, *, width: int, weights: Any, channels: Any, kinds: Any, maps: Any, axes: Any
 ) -> _Node:
     nodes, parts = [_node(word, each) for each in channels], range(len(maps))
     items = [
@@ -1519,7 +1527,7 @@ def _slots(word: Word, size: int, empty: int, then: Any) -> _Node:
 
 
 def _choice(
-    word: Word, seed: int, width: int, most: int, acceptance: Any, candidates: Any, then: Any
+    word: Word, *, seed: int, width: int, most: int, acceptance: Any, candidates: Any, then: Any
 ) -> _Node:
     rest, favour, numbers = _node(word, then), _below(word, 2), range(max(candidates))
 

@@ -26,6 +26,7 @@ def listed(
     universe: Universe,
     words: Words,
     estimates: Floats,
+    *,
     considered: int,
     errors: ItemErrors,
     gates: Sequence[Callable[[Any], Any]],

@@ -264,13 +264,13 @@ class PrefixProtocol(HeavyHitterProtocol):
             self.universe,
             last.prefixes,
             last.estimates,
-            last.considered,
-            last.errors,
-            gates,
-            k,
-            threshold,
-            confidence,
-            last.estimated,
+            considered=last.considered,
+            errors=last.errors,
+            gates=gates,
+            k=k,
+            threshold=threshold,
+            confidence=confidence,
+            estimated=last.estimated,
         )
 
 

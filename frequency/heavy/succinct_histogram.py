@@ -507,7 +507,9 @@ class SuccinctHistogram(HeavyHitterProtocol):
         _require_room(hashes or 1, channels or 2, code_of(self.universe.bits, symbol))
         if hashes is None or channels is None:
             bits = self.universe.bits
-            chosen = best_sizes(bits, self._loss, self.n, self.beta, hashes, channels, symbol)
+            chosen = best_sizes(
+                bits, self._loss, self.n, self.beta, hashes=hashes, channels=channels, symbol=symbol
+            )
             hashes, channels, symbol = chosen
         code = code_of(self.universe.bits, symbol)
         _require_room(hashes, channels, code)
@@ -562,11 +564,11 @@ class SuccinctHistogram(HeavyHitterProtocol):
             np.zeros(0, dtype=np.uint64),
             np.zeros(0),
             self.n,
-            self.n,
-            1.0,
-            None,
-            None,
-            1 - self.beta,
+            population=self.n,
+            moment=1.0,
+            k=None,
+            threshold=None,
+            confidence=1 - self.beta,
         )
 
     @property
@@ -634,12 +636,12 @@ class SuccinctHistogram(HeavyHitterProtocol):
             words,
             estimated(words),
             users,
-            population,
-            channel.oracle.second_moment(level),
-            k,
-            threshold,
-            confidence,
-            estimated,
+            population=population,
+            moment=channel.oracle.second_moment(level),
+            k=k,
+            threshold=threshold,
+            confidence=confidence,
+            estimated=estimated,
         )
 
     def _listed(
@@ -647,6 +649,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
         words: Words,
         estimates: Floats,
         users: int,
+        *,
         population: int,
         moment: float,
         k: int | None,
@@ -674,13 +677,13 @@ class SuccinctHistogram(HeavyHitterProtocol):
             self.universe,
             words,
             estimates,
-            size,
-            errors,
-            gates,
-            k,
-            threshold,
-            confidence,
-            estimated,
+            considered=size,
+            errors=errors,
+            gates=gates,
+            k=k,
+            threshold=threshold,
+            confidence=confidence,
+            estimated=estimated,
         )
 
 
@@ -724,6 +727,7 @@ def best_sizes(
     epsilon: float,
     n: int,
     beta: float,
+    *,
     hashes: int | None = None,
     channels: int | None = None,
     symbol: int | None = None,
@@ -733,7 +737,9 @@ def best_sizes(
     What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes that
     find nearly as rare items, within a twentieth, the fewest channels are chosen.
     """
-    choices = list(_findable(bits, epsilon, n, beta, hashes, channels, symbol))
+    choices = list(
+        _findable(bits, epsilon, n, beta, hashes=hashes, channels=channels, symbol=symbol)
+    )
     least = min((frequency for frequency, _ in choices), default=math.inf)
     if not math.isfinite(least):
         raise ValueError(
@@ -750,6 +756,7 @@ def _findable(
     epsilon: float,
     n: int,
     beta: float,
+    *,
     hashes: int | None = None,
     channels: int | None = None,
     symbol: int | None = None,

@@ -287,12 +287,12 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
             self.universe,
             word[good],
             estimate[good],
-            self.universe.size,
-            errors,
-            gates,
-            k,
-            threshold,
-            confidence,
+            considered=self.universe.size,
+            errors=errors,
+            gates=gates,
+            k=k,
+            threshold=threshold,
+            confidence=confidence,
         )
         return replace(hitters, promise="all who hold an item hold the same one")
 

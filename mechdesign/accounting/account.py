@@ -422,7 +422,16 @@ def entry_of(
         if local is not None:
             raise ValueError("daily reports say themselves what all of them tell")
         total = cost.epsilon
-        return recorded(total, what, groups, total, None, None, (), permanent=cost.permanent)
+        return recorded(
+            total,
+            what,
+            groups,
+            local=total,
+            rate=None,
+            shuffled=None,
+            profile=(),
+            permanent=cost.permanent,
+        )
     if isinstance(cost, Shuffled):
         if cost.of_one_day and not only_day:
             raise ShuffledDays(what)
@@ -430,30 +439,46 @@ def entry_of(
             raise ValueError("shuffled reports say themselves what each of them tells")
         pure = Fraction(cost.local_epsilon)
         points = cost.profile.points
-        return recorded(pure, what, groups, pure, None, cost.n, points)
+        return recorded(pure, what, groups, local=pure, rate=None, shuffled=cost.n, profile=points)
     if isinstance(cost, AmongDummies):
         if reports is None:
             raise ValueError("say what each report among dummies tells alone: local=")
-        return recorded(reports, what, groups, reports, None, 1, cost.profile.points)
+        return recorded(
+            reports, what, groups, local=reports, rate=None, shuffled=1, profile=cost.profile.points
+        )
     if isinstance(cost, GaussianLoss):
         # Rounded up to few digits, so that sums stay short
         magnitude = math.ceil(1 / cost.squared_mu).bit_length()
         unit = Fraction(1, 1 << min(_MU_BITS + magnitude, _MOST_MU_BITS))
         rounded = math.ceil(cost.squared_mu / unit) * unit
-        return recorded(None, what, groups, reports, None, None, (), rounded)
+        return recorded(
+            None,
+            what,
+            groups,
+            local=reports,
+            rate=None,
+            shuffled=None,
+            profile=(),
+            squared_mu=rounded,
+        )
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:
             raise UnboundedRatio("an output is impossible for a neighbour: no epsilon bounds that")
         pure = Fraction(log_above(loss.ratios[-1][0]))
-        return recorded(pure, what, groups, reports, shared, None, loss.points)
-    return recorded(exact_epsilon(cost), what, groups, reports, None, None, ())
+        return recorded(
+            pure, what, groups, local=reports, rate=shared, shuffled=None, profile=loss.points
+        )
+    return recorded(
+        exact_epsilon(cost), what, groups, local=reports, rate=None, shuffled=None, profile=()
+    )
 
 
 def recorded(
     epsilon: Fraction | None,
     what: str,
     groups: tuple[str, ...] | None,
+    *,
     local: Fraction | None,
     rate: Fraction | None,
     shuffled: int | None,

@@ -509,12 +509,14 @@ def _entry(found: dict[str, Any]) -> Entry:
         epsilon,
         found["what"],
         None if users is None else tuple(users),
-        local,
-        rate,
-        found.get("shuffled"),
-        tuple((from_text(ratio), from_text(delta)) for ratio, delta in found.get("profile", [])),
-        squared_mu,
-        found.get("permanent"),
+        local=local,
+        rate=rate,
+        shuffled=found.get("shuffled"),
+        profile=tuple(
+            (from_text(ratio), from_text(delta)) for ratio, delta in found.get("profile", [])
+        ),
+        squared_mu=squared_mu,
+        permanent=found.get("permanent"),
     )
     if users is not None and len(set(users)) < len(users):
         raise ValueError(f"users are a list of different groups, got {shown(users)}")

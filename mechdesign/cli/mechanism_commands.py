@@ -598,9 +598,9 @@ def _release(options: argparse.Namespace) -> int:
         options.out,
         columns,
         options.keep,
-        separator_of(options),
-        generator_of(options, "these counts"),
-        options.spreadsheet,
+        separator=separator_of(options),
+        rng=generator_of(options, "these counts"),
+        spreadsheet=options.spreadsheet,
     )
     say(
         f"mechdesign: read {read.rows} rows of {options.input}, "

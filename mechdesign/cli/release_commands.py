@@ -141,7 +141,7 @@ def _release_table(options: argparse.Namespace) -> int:
         options.count,
         options.size,
         columns,
-        separator_of(options),
+        separator=separator_of(options),
         overlap=options.overlap,
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -255,10 +255,11 @@ def evaluate(
     for place, one in enumerate(people):
         repeated = [Repeat(one, number, asked, rng) for number in range(repeats)]
         for name, epsilon, protocol in made:
-            key = _key(name, epsilon, protocol, one, asked, seed, confidence)
+            key = _key(name, epsilon, protocol, one, asked, seed=seed, confidence=confidence)
             for repeat in repeated:
                 keys.append((key, repeat.number))
-                cases.append((name, epsilon, protocol, repeat, key, confidence, functions, rng))
+                case = Case(name, epsilon, protocol, repeat, key, confidence, functions)
+                cases.append((case, rng))
                 order.append((place, repeat.number))
     path = None if out is None else Path(out)
     known = {} if path is None else _kept(path, set(keys), len(asked), list(functions))
@@ -328,17 +329,21 @@ def _users(repeat: Repeat) -> tuple[Any, dict[str, list[Floats]]]:
     }
 
 
-def measured(
-    name: str,
-    epsilon: float,
-    protocol: Any,
-    repeat: Repeat,
-    key: str,
-    confidence: float | None,
-    measures: dict[str, Measure],
-    rng: np.random.Generator,
-) -> list[RepeatErrors]:
-    """One repeat of a case: see `evaluate`."""
+class Case(NamedTuple):
+    """A protocol, a repeat of it, and what is measured: see `evaluate`."""
+
+    name: str
+    epsilon: float
+    protocol: Any
+    repeat: Repeat
+    key: str
+    confidence: float | None
+    measures: dict[str, Measure]
+
+
+def measured(case: Case, rng: np.random.Generator) -> list[RepeatErrors]:
+    """Measure one repeat of a case: see `evaluate`."""
+    name, epsilon, protocol, repeat, key, confidence, measures = case
     population = repeat.population.name
     held, truths = _users(repeat)
     own = apart(rng, name, population, epsilon, repeat.number)
@@ -422,6 +427,7 @@ def _key(
     protocol: Any,
     population: Population,
     queries: dict[str, list[Any]],
+    *,
     seed: int,
     confidence: float | None,
 ) -> str:

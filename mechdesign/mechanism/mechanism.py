@@ -343,6 +343,7 @@ def release_column(
     target: Path,
     column: str | Sequence[str],
     keep: Sequence[str] = (),
+    *,
     separator: str | None = None,
     rng: np.random.Generator | None = None,
     spreadsheet: bool = False,

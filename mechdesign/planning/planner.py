@@ -176,7 +176,13 @@ def plan(
     )
     missed = tuple(name for name in missed if name not in unknown)
     return ranked(
-        asked, "epsilon" if epsilon is None else "n", target, reached, missed, unknown, within
+        asked,
+        "epsilon" if epsilon is None else "n",
+        target,
+        reached,
+        missed=missed,
+        unknown=unknown,
+        within=within,
     )
 
 

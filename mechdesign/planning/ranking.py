@@ -288,6 +288,7 @@ def ranked(
     solved_for: str,
     target: float | None,
     places: Mapping[str, tuple[Any, int | None]],
+    *,
     missed: tuple[str, ...] = (),
     unknown: tuple[str, ...] = (),
     within: str = "",

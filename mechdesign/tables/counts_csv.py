@@ -77,6 +77,7 @@ def read_groups(
     count: str,
     size: str,
     keep: Sequence[str] = (),
+    *,
     separator: str | None = None,
     labels: Sequence[str] | None = None,
     overlap: int = 1,

@@ -355,7 +355,15 @@ def intervals_and_errors(
     for k, axes in enumerate(panels):
         part = slice(k * rows, (k + 1) * rows)
         ends, hidden = possible[part], protected[part]
-        _draw(axes, names[part], ends, hidden, taken[part], rmse[part], cells - k * rows)
+        _draw(
+            axes,
+            names[part],
+            ends,
+            hidden,
+            taken=taken[part],
+            rmse=rmse[part],
+            cells=cells - k * rows,
+        )
         axes.set_ylim(rows - 0.4, -0.6)
     figure.supxlabel("difference from the true count (persons)", fontsize="medium")
     legend_above(figure)
@@ -367,6 +375,7 @@ def _draw(
     names: Sequence[str],
     possible: Floats,
     protected: Booleans,
+    *,
     taken: Floats,
     rmse: Floats,
     cells: int,

@@ -25,7 +25,7 @@ def released(content: str | bytes, *keep: str, separator: str | None = None) -> 
     Path("true.csv").write_bytes(content.encode() if isinstance(content, str) else content)
     rng = np.random.default_rng(1)
     read = release_column(
-        MECHANISM, Path("true.csv"), Path("out.csv"), "count", keep, separator, rng
+        MECHANISM, Path("true.csv"), Path("out.csv"), "count", keep, separator=separator, rng=rng
     )
     return Path("out.csv").read_bytes(), read
 

@@ -296,11 +296,10 @@ def tree_answers(tables: Floats, several: int) -> TreeAnswers:
         np.zeros((several, several), dtype=np.int64),
     )
     single = np.zeros((m, several))
+    information = scipy.special.rel_entr(tables, rows * columns).sum(axis=(2, 3))
     for place, (j, k) in enumerate(pairs):
         number[j, k] = number[k, j] = place
-        dependence[:, j, k] = dependence[:, k, j] = scipy.special.rel_entr(
-            tables, rows * columns
-        ).sum(axis=(2, 3))[:, place]
+        dependence[:, j, k] = dependence[:, k, j] = information[:, place]
         # Noise gives an attribute a slightly different answer in each of its pairs: their mean
         single[:, j] += rows[:, place, 0, 0] / (several - 1)
         single[:, k] += columns[:, place, 0, 0] / (several - 1)

@@ -638,7 +638,9 @@ def test_costs_that_differ_and_have_the_same_loss_all_count():
     profile = tuple((Fraction(ratio), Fraction(delta)) for ratio, delta in points)
     account = Account(Budget(Fraction(9), Fraction(1, 1000)))
     entries = [
-        recorded(Fraction(epsilon), epsilon, None, None, None, None, profile)
+        recorded(
+            Fraction(epsilon), epsilon, None, local=None, rate=None, shuffled=None, profile=profile
+        )
         for epsilon in ("0.7", "0.71", "0.72")
     ]
     for entry in entries:
