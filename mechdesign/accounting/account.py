@@ -292,7 +292,7 @@ class Account:
                 most = max(most, _composed(costs, delta))
         return most
 
-    def _held(self, groups: tuple[str, ...] | None, *new: Entry) -> set[_Costs]:
+    def _held(self, groups: tuple[str, ...] | None, *new: Entry) -> Iterable[_Costs]:
         """Return the collections from each of some groups; None: from all, and from the rest."""
         everybody = [entry for entry in self.entries if entry.groups is None]
         by_group: dict[str | None, list[Entry]] = {None: []} if groups is None else {}
@@ -303,14 +303,15 @@ class Account:
                     by_group.setdefault(group, []).append(entry)
                 elif group in by_group:
                     by_group[group].append(entry)
-        # A set: groups that have lost the same, in whatever order, are composed once.
-        return {_costs(everybody, entries, new) for entries in by_group.values()}
+        # Groups that have lost the same, in any order, are composed once. No set: bounds depend
+        # on the order in which groups are tried, and must be the same in every process.
+        return dict.fromkeys(_costs(everybody, entries, new) for entries in by_group.values())
 
 
 _Cost: TypeAlias = tuple[Fraction, tuple[tuple[Fraction, Fraction], ...], Fraction | None]
 """The type of a cost: an epsilon, a profile, and a squared mu."""
 
-_Costs: TypeAlias = frozenset[tuple[_Cost, int]]
+_Costs: TypeAlias = tuple[tuple[_Cost, int], ...]
 """The type of several costs, and how often each occurs."""
 
 
@@ -318,7 +319,13 @@ def _costs(*entries: Iterable[Entry]) -> _Costs:
     counts = Counter(
         (entry.pure, entry.profile, entry.squared_mu) for part in entries for entry in part
     )
-    return frozenset(counts.items())
+    return tuple(sorted(counts.items(), key=_place))
+
+
+def _place(item: tuple[_Cost, int]) -> tuple[object, ...]:
+    """Return the key by which costs are ordered: no squared mu comes before all."""
+    (epsilon, profile, squared_mu), _ = item
+    return epsilon, profile, squared_mu is not None, squared_mu or 0
 
 
 def _size(costs: _Costs) -> float:

@@ -114,7 +114,7 @@ class ErrorTable:
         ValueError
             Another family, or nothing was measured.
         """
-        from mechdesign.evaluate.measures import errors_by_epsilon  # loads matplotlib
+        from mechdesign.evaluate.picture import errors_by_epsilon  # loads matplotlib
 
         return errors_by_epsilon(self.summary(), queries)
 

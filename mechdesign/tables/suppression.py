@@ -6,29 +6,15 @@ This is no mechanism and promises nothing: what can be concluded from such a tab
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from mechdesign.base.fields import set_fields
-from mechdesign.base.figures import (
-    BAND,
-    COLOURS,
-    ESTIMATE,
-    MUTED,
-    TRUTH,
-    fitting,
-    legend_above,
-    mark_numbers,
-    style,
-)
-from mechdesign.base.numbers import Booleans, Floats, Integers, checked_counts, exact_sum, whole
+from mechdesign.base.numbers import Booleans, Integers, checked_counts, exact_sum, whole
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidCount
 
@@ -313,123 +299,3 @@ def _checked(
     if exact_sum(cells if groups is None else groups) > LARGEST_TOTAL:
         raise ValueError(f"the grand total must be at most {LARGEST_TOTAL}")
     return cells, groups
-
-
-# ------------------------------------------------------------------------------------------------
-# The figure of suppression beside a mechanism.
-#
-# This loads matplotlib: it is imported where something is drawn.
-
-
-LARGEST_FIGURE = 150
-"""The most entries that a figure has lines for."""
-
-_LONGEST = 40
-"""The most entries that a panel has lines for: more are in panels beside each other."""
-
-
-def intervals_and_errors(
-    names: Sequence[str],
-    possible: Floats,
-    protected: Booleans,
-    taken: Floats,
-    rmse: Floats,
-    cells: int,
-) -> Figure:
-    """For each entry what is possible, what is taken and how far off a mechanism is.
-
-    All numbers are differences from the true count.
-
-    Shapes: `possible` (entries, 2), `protected` (entries,), `taken` (entries,), `rmse`
-    (entries,).
-    """
-    if not 1 <= len(names) <= LARGEST_FIGURE:
-        raise ValueError(
-            f"a figure has 1 to {LARGEST_FIGURE} cells and totals, this table {len(names)}"
-        )
-    columns = -(-len(names) // _LONGEST)
-    rows = -(-len(names) // columns)
-    with style(), rc_context({"axes.grid.axis": "x"}):
-        figure = Figure(figsize=(1.8 + 5.4 * columns, 1.6 + 0.24 * rows))
-        panels = figure.subplots(1, columns, sharex=True, squeeze=False)[0]
-    for k, axes in enumerate(panels):
-        part = slice(k * rows, (k + 1) * rows)
-        ends, hidden = possible[part], protected[part]
-        _draw(
-            axes,
-            names[part],
-            ends,
-            hidden,
-            taken=taken[part],
-            rmse=rmse[part],
-            cells=cells - k * rows,
-        )
-        axes.set_ylim(rows - 0.4, -0.6)
-    figure.supxlabel("difference from the true count (persons)", fontsize="medium")
-    legend_above(figure)
-    return figure
-
-
-def _draw(
-    axes: Axes,
-    names: Sequence[str],
-    possible: Floats,
-    protected: Booleans,
-    *,
-    taken: Floats,
-    rmse: Floats,
-    cells: int,
-) -> None:
-    """Some of the entries, of which so many are cells."""
-    mark_numbers(axes.xaxis)
-    y = np.arange(len(names), dtype=np.float64)
-    wide = possible[:, 0] < possible[:, 1]
-    recovered, published = ~wide & protected, ~wide & ~protected
-    axes.axvline(0, color=MUTED, linewidth=0.8, zorder=1)
-    if 0 < cells < len(names):
-        axes.axhline(cells - 0.5, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
-    axes.hlines(
-        y[wide] - 0.16,
-        possible[wide, 0],
-        possible[wide, 1],
-        color=BAND,
-        linewidth=4.5,
-        label="suppression: possible counts",
-    )
-    axes.plot(
-        taken[wide],
-        y[wide] - 0.16,
-        "o",
-        color=ESTIMATE,
-        markersize=4,
-        label="suppression: the number readers take",
-    )
-    axes.plot(
-        possible[recovered, 0],
-        y[recovered] - 0.16,
-        "X",
-        color=COLOURS[4],
-        markersize=5,
-        label="suppression: hidden, but recovered exactly",
-    )
-    axes.plot(
-        possible[published, 0],
-        y[published] - 0.16,
-        "o",
-        color=MUTED,
-        markersize=4.5,
-        markerfacecolor="white",
-        label="suppression: published as it is",
-    )
-    axes.hlines(
-        y + 0.2,
-        -rmse,
-        rmse,
-        color=TRUTH,
-        linewidth=1.6,
-        label="mechanism: root mean square error",
-    )
-    axes.set_yticks(y, fitting(names, 34))
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
-    axes.tick_params(axis="y", length=0)

@@ -259,7 +259,7 @@ class SuppressionComparison:
         ValueError
             There are more than 150 entries.
         """
-        from mechdesign.tables.suppression import intervals_and_errors
+        from mechdesign.tables.suppression_plot import intervals_and_errors
 
         truth = np.array([row.taken - row.error for row in self.rows])
         # The rows are the cells, then the totals

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy
-from scipy.special import ndtr, ndtri
 
 from frequency.core.quantiles import shared_out
 from frequency.postprocess import norm_sub
@@ -261,13 +260,13 @@ def _alike(margin: str, correlation: float) -> Callable[[int], Floats]:
     """A distribution of attributes whose normal scores have all the same correlation."""
 
     def given(size: int) -> Floats:
-        common = ndtri((np.arange(_HIDDEN) + 0.5) / _HIDDEN)[:, None]
+        common = scipy.special.ndtri((np.arange(_HIDDEN) + 0.5) / _HIDDEN)[:, None]
         sums = np.concatenate([[0.0], np.cumsum(reference_shares(margin, size))])
-        scores = ndtri(np.clip(sums / sums[-1], 0.0, 1.0))
+        scores = scipy.special.ndtri(np.clip(sums / sums[-1], 0.0, 1.0))
         # A one-factor Gaussian copula: given the common score an attribute's score is normal, with
         # the rest of the variance
         conditional = (scores - np.sqrt(correlation) * common) / np.sqrt(1 - correlation)
-        return np.diff(ndtr(conditional), axis=1)
+        return np.diff(scipy.special.ndtr(conditional), axis=1)
 
     return given
 

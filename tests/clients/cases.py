@@ -405,12 +405,16 @@ KEPT = [
 
 
 def family_of(protocol: Any) -> str:
-    """The file that holds a protocol's vectors: of an oracle, by its module."""
+    """The file that holds a protocol's vectors: of most oracles, by its module."""
     package, *folder, module = type(protocol).__module__.split(".")
-    if isinstance(protocol, (Survey, heavy.OneBit, heavy.FewBits)):
-        return {Survey: "surveys", heavy.OneBit: "one_bit", heavy.FewBits: "few_bits"}[
-            type(protocol)
-        ]
+    own: dict[type, str] = {
+        Survey: "surveys",
+        heavy.OneBit: "one_bit",
+        heavy.FewBits: "few_bits",
+        frequency.JLOracle: "johnson_lindenstrauss",
+    }
+    if type(protocol) in own:
+        return own[type(protocol)]
     if package == "rangeq":
         return "grids" if folder[0] == "grids" else "ranges"
     return module if folder[0] == "oracles" else folder[0]

@@ -1,0 +1,65 @@
+"""Pictures of evaluations: errors against epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mechdesign.base.figures import legend_entries, look, mark_numbers, style
+from mechdesign.base.text import listed, printable, shown
+from mechdesign.evaluate.measures import Summary
+
+_ACROSS = 3
+"""Panels in a row, at most."""
+
+
+@style()
+def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
+    """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`."""
+    families = list(dict.fromkeys(one.queries for one in summaries))
+    if not families:
+        raise ValueError("nothing was measured: there is nothing to draw")
+    family = families[0] if queries is None else queries
+    if family not in families:
+        raise ValueError(f"queries are {listed(families)}, got {shown(queries)}")
+    rows = [one for one in summaries if one.queries == family]
+    names = list(dict.fromkeys(one.protocol for one in rows))
+    populations = list(dict.fromkeys(one.population for one in rows))
+    across = min(len(populations), _ACROSS)
+    down = -(-len(populations) // across)
+    figure = Figure(figsize=(3.4 * across + 1.6, 3.2 * down + 0.4))
+    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes in panels[len(populations) :]:
+        axes.set_visible(False)
+    for place, (axes, population) in enumerate(zip(panels, populations, strict=False)):
+        axes.set_title(printable(population), parse_math=False)
+        axes.set(xscale="log", yscale="log")
+        for number, name in enumerate(names):
+            mine = sorted(
+                (one for one in rows if (one.protocol, one.population) == (name, population)),
+                key=lambda one: one.epsilon,
+            )
+            axes.errorbar(
+                [one.epsilon for one in mine],
+                [one.error for one in mine],
+                yerr=2 * np.nan_to_num([one.standard_error for one in mine]),
+                **look(number),
+                label=name,
+                capsize=2,
+            )
+        if place + across >= len(populations):
+            axes.set_xlabel("privacy loss epsilon")
+            axes.tick_params(labelbottom=True)
+        if place % across == 0:
+            axes.set_ylabel("root mean square error\n(fraction of the users)")
+        mark_numbers(axes.xaxis, sorted({one.epsilon for one in rows}), logarithmic=True)
+        mark_numbers(axes.yaxis, logarithmic=True)
+    figure.legend(
+        *legend_entries(figure),
+        loc="outside upper center",
+        ncols=min(len(names), 4),
+        title=printable(family),
+    )
+    return figure
