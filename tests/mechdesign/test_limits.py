@@ -107,7 +107,8 @@ LEDGERS: dict[str, list[Any]] = {
 
 LOAD = """
 import resource, sys, time
-from mechdesign import Ledger, Mechanism, device
+from mechdesign import Ledger, Mechanism
+from mechdesign.mechanism import device
 def memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = memory()

@@ -179,7 +179,7 @@ def test_an_interrupt_says_what_is_kept(job, tmp_path, monkeypatch):
 LOST = """
 import sys
 from distributed import LocalCluster
-from frequency import distributed
+from frequency.storage import distributed
 from mechdesign.cli import main
 distributed._PATIENCE = 0.5
 if __name__ == "__main__":
