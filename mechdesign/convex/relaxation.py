@@ -295,8 +295,6 @@ def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
 
 
 def _all_inequalities(polytope: Polytope) -> tuple[Any, Floats]:
-    from scipy import sparse
-
     lower, bounds = polytope.inequalities
     unit = sparse.eye_array(polytope.size, format="csr")
     joined = sparse.csr_array(sparse.vstack([lower, unit], format="csr"))

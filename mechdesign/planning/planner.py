@@ -203,7 +203,6 @@ def task_key(name: Any) -> str:
 
 
 def _entries() -> dict[str, EntryPoint]:
-
     from importlib.metadata import entry_points  # takes as long as the rest of this package
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}
