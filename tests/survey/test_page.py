@@ -428,13 +428,14 @@ def test_two_tabs_send_one_report(
             one.command("Page.removeScriptToEvaluateOnNewDocument", **made)
         answer(one, origin="JFK")
         one.wait(visible("report"))
-    first = travelling(tab)
+    shown = {travelling(tab), travelling(second)}
     for one in (tab, second):
         click(one, "#send")
     for one in (tab, second):
         one.wait(visible("thanks"), 25)
         assert one.run("document.querySelector('[data-name=origin]').value") == ""
-    assert set(server.posts) == {(server.posts[0][0], first)}
+    assert len(set(server.posts)) == 1  # either's, whichever stores its own first
+    assert server.posts[0][1] in shown
     assert len(server.posts) > len(answers)
 
 
