@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mechdesign.base.text import printable, shown
 
-A_VALUE = "a value"
-"""What a cell is expected to hold where it holds none."""
+A_VALUE = "a value"  #: What a cell is expected to hold where it holds none.
 
 
 class FrequencyError(Exception):

@@ -62,20 +62,18 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
+# The largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the least
+# frequency.
 _STEEPEST = 10.0
-"""The largest exponent that `power` fits: a prior this steep has its mean at about 9/8 of the
-least frequency.
-"""
 
+# The deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected
+# above the peak.
 _REACH = 8.0
-"""The deviations after which a Gaussian likelihood, exp(-32) = 1.3e-14 of its peak, is neglected
-above the peak.
-"""
 
 _PANELS = 8
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+# The items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats.
 _ROWS = 2048
-"""The items integrated at a time: memory holds a few arrays of 8 x 16 x 2 x 2048 floats."""
 
 
 def base_pos(values: npt.ArrayLike) -> Array:
@@ -190,10 +188,9 @@ def norm_sub(values: npt.ArrayLike) -> Array:
     return _positive(lowered + (1.0 - total) / count)
 
 
+#: The Euclidean projection on the probability simplex: the same function as `norm_sub`, whose
+#: docstring has the proof.
 project_simplex = norm_sub
-"""The Euclidean projection on the probability simplex: the same function as `norm_sub`, whose
-docstring has the proof.
-"""
 
 
 def norm_cut(values: npt.ArrayLike) -> Array:

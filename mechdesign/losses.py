@@ -24,8 +24,7 @@ from mechdesign.base.text import brief, shown
 from mechdesign.exceptions import InvalidPrior, NotSquare
 from mechdesign.mechanism.values import Values, distances, errors, values_of
 
-_ROOT_BITS = 64
-"""Binary digits after the point of a cost that is not rational."""
+_ROOT_BITS = 64  # binary digits after the point of a cost that is not rational
 
 _LARGEST_POWER = 100
 

@@ -67,22 +67,19 @@ __all__ = [
 _Point = TypeVar("_Point", int, Fraction)
 
 _NEAR_1 = tuple(1 + k / 10**digits for digits in (4, 3, 2) for k in (1, 2, 5))
+# Values of e^epsilon that are marked: the densest that have room.
 _ODDS = (
     (*_NEAR_1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1e3, 1e4, 1e6, 1e8),
     (*_NEAR_1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 100, 1e4, 1e12, 1e40),
     (1.001, 1.01, 1.1, 1.5, 2, 5, 10, 100, 1e4, 1e12, 1e40),
     (1.001, 1.1, 2, 10, 1e3, 1e12, 1e40),
 )
-"""Values of e^epsilon that are marked: the densest that have room."""
 
-_PAGE = (8.27, 11.69)
-"""A4, upright, in inches."""
+_PAGE = (8.27, 11.69)  # A4, upright, in inches
 
-_SEPARATE = 61
-"""Up to so many points and bars are drawn one by one."""
+_SEPARATE = 61  # up to so many points and bars are drawn one by one
 
-_PRINTED = 9
-"""Tables of at most this many rows and columns (n <= 8) have their entries printed."""
+_PRINTED = 9  # tables of at most this many rows and columns (n <= 8) have their entries printed
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -19,20 +19,18 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Rational, exact, is_whole, whole
 from mechdesign.base.text import brief, shown
 
+#: `Privacy.from_epsilon` treats a larger epsilon as this one.
+#:
+#: Privacy is then stronger than asked for, and e^-1024 is negligible already.
 EPSILON_LIMIT = 1024
-"""`Privacy.from_epsilon` treats a larger epsilon as this one.
 
-Privacy is then stronger than asked for, and e^-1024 is negligible already.
-"""
-
+# `Privacy.from_epsilon` refuses a smaller epsilon above 0: alpha would be too long.
 _LEAST = Fraction(1, 1 << 4096)
-"""`Privacy.from_epsilon` refuses a smaller epsilon above 0: alpha would be too long."""
 
-DISTANCE_LIMIT = 1024
-"""The largest distance in a `Metric`: alpha is raised to it, exactly."""
+DISTANCE_LIMIT = 1024  #: The largest distance in a `Metric`: alpha is raised to it, exactly.
 
+# 1 - 2^-24, written out: arithmetic here never uses the caller's decimal context.
 _SLACK = Decimal("0.999999940395355224609375")
-"""1 - 2^-24, written out: arithmetic here never uses the caller's decimal context."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

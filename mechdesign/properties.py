@@ -132,8 +132,8 @@ class Property(ABC):
         return f"{type(self).__name__}()"
 
 
+#: A property, its class, or its short name (with a parameter after a colon: ``"OR:9/10"``).
 PropertyLike: TypeAlias = Property | type[Property] | str
-"""A property, its class, or its short name (with a parameter after a colon: ``"OR:9/10"``)."""
 
 
 class RowHonesty(Property):
@@ -246,6 +246,7 @@ class OutputRatio(Property):
         return "OutputRatio()" if self.beta is None else f"OutputRatio(beta={brief(self.beta)})"
 
 
+#: The properties of thesis 6.4, in its order: RH RM CH CM F WH S.
 SEVEN: tuple[Property, ...] = (
     RowHonesty(),
     RowMonotone(),
@@ -255,7 +256,6 @@ SEVEN: tuple[Property, ...] = (
     WeakHonesty(),
     Symmetry(),
 )
-"""The properties of thesis 6.4, in its order: RH RM CH CM F WH S."""
 
 _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
     # Thesis 6.4, below eq. 6.6: every entry is at most the common diagonal

@@ -33,13 +33,13 @@ from rangeq.local.optimisation import Optimised, describe, least_rmse, optimise
 from rangeq.local.smoothed import shaped, shaped_errors
 from rangeq.local.square_wave import SquareWave
 
+# The optimised ones: their levels, oracles and probabilities are others at every epsilon.
 _OPTIMISED = _CIRCULAR, _SHIFTED, _TREE = "circular", "shifted", "tree"
-"""The optimised ones: their levels, oracles and probabilities are others at every epsilon."""
 
 _SHAPED = "Shaped"
 
+# The quantiles that a curator is asked for: each more costs accuracy there, and none here.
 _DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
-"""The quantiles that a curator is asked for: each more costs accuracy there, and none here."""
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,9 @@ from frequency.algebra.finite_field import Field, VectorSpace, field_of, walsh_h
 from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Items, Words, whole
 
-_RANKS = 4
-"""The number of values of a block that the decoder tries."""
+_RANKS = 4  # the number of values of a block that the decoder tries
 
-_AT_ONCE = 1 << 22
-"""The number of numbers that the decoder holds at a time, about."""
+_AT_ONCE = 1 << 22  # the number of numbers that the decoder holds at a time, about
 
 
 @dataclass(frozen=True)
@@ -228,11 +226,11 @@ class Code:
 # A hash to many values is over a field whose plane has many more points than there are items.
 
 
+# The number of points of lines that take as long as the transform of a point of the plane.
 _POINTS_AS_FAST = 8
-"""The number of points of lines that take as long as the transform of a point of the plane."""
 
+# The largest order of a field: products of two elements of larger ones exceed 32 bits.
 _LARGEST = 1 << 16
-"""The largest order of a field: products of two elements of larger ones exceed 32 bits."""
 
 
 def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> bool:

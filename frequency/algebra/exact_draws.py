@@ -17,11 +17,9 @@ import numpy.typing as npt
 
 from mechdesign.base.numbers import BitSource, Words
 
-WORD_BITS = 64
-"""The length of a word."""
+WORD_BITS = 64  #: The length of a word.
 
-WORD = 1 << WORD_BITS
-"""The number of values of a word: the denominator of every probability."""
+WORD = 1 << WORD_BITS  #: The number of values of a word: the denominator of every probability.
 
 
 @dataclass(frozen=True)

@@ -23,34 +23,30 @@ import scipy
 
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 
+# The largest size of fields that multiply by table, and may be of any prime power order; larger
+# ones are prime.
 _TABLED = 256
-"""The largest size of fields that multiply by table, and may be of any prime power order; larger
-ones are prime.
-"""
 
+#: The largest number of entries of a table with a number for each vector, for which fields are
+#: chosen; or 8 for each item.
 TABLE_LIMIT = 1 << 22
-"""The largest number of entries of a table with a number for each vector, for which fields are
-chosen; or 8 for each item.
-"""
 
+# The largest order of a field: products of two elements of a larger one exceed 63 bits.
 _LARGEST = 1 << 31
-"""The largest order of a field: products of two elements of a larger one exceed 63 bits."""
 
+# The number of numbers to transform at a time, about, where there are many rows.
 _TOGETHER = 1 << 18
-"""The number of numbers to transform at a time, about, where there are many rows."""
 
+#: The lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE`
+#: numbers stays in the cache.
 _NEAR, _IN_CACHE = 1 << 6, 1 << 14
-"""The lengths at which the Walsh-Hadamard transform changes its loops: a piece of `_IN_CACHE`
-numbers stays in the cache.
-"""
 
+# The number of bits of q times the sum of the counts up to which transforms in floats, rounded back
+# to integers, are right:
+#
+# an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for
+# n = 2^24 vectors.
 _EXACT_BITS = 36
-"""The number of bits of q times the sum of the counts up to which transforms in floats, rounded
-back to integers, are right:
-
-an output is off by at most about 2^-53 log2(n) sqrt(n) times the norm of the input, below 0.1 for n
-= 2^24 vectors.
-"""
 
 
 @lru_cache(maxsize=1 << 12)

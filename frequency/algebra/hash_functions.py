@@ -17,19 +17,17 @@ import numpy.typing as npt
 
 from mechdesign.base.numbers import Words
 
-_MODULUS = np.uint64(0b11011)
-"""The modulus of GF(2^64): x^64 = x^4 + x^3 + x + 1."""
+_MODULUS = np.uint64(0b11011)  # the modulus of GF(2^64): x^64 = x^4 + x^3 + x + 1
 
+#: The largest number of items that are hashed with all bits of a hash in one array.
+#:
+#: For a client's one item that takes a tenth of the time. Of many items the bits are computed one
+#: after the other, in less memory.
 FEW = 256
-"""The largest number of items that are hashed with all bits of a hash in one array.
-
-For a client's one item that takes a tenth of the time. Of many items the bits are computed one
-after the other, in less memory.
-"""
 
 
+#: The most public functions to bits of an oracle: clients and server keep 17 bytes of each.
 MOST_FUNCTIONS = 1 << 24
-"""The most public functions to bits of an oracle: clients and server keep 17 bytes of each."""
 
 
 class PublicBits:

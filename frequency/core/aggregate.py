@@ -37,17 +37,14 @@ from mechdesign.base.files import opened
 from mechdesign.base.numbers import Items, checked_counts
 from mechdesign.base.text import from_text, printable, reason, shown
 
-VERSION = 1
-"""Of messages with an aggregate, all of its counts written."""
+VERSION = 1  #: Of messages with an aggregate, all of its counts written.
 
-_SPARSE_VERSION = 2
-"""Of those with only the counts that are not 0."""
+_SPARSE_VERSION = 2  # of those with only the counts that are not 0
 
-REPORTS = whole_number(0)
-"""A number of reports, as messages and files hold it: below 2^63."""
+REPORTS = whole_number(0)  #: A number of reports, as messages and files hold it: below 2^63.
 
+# Of the header of an aggregate.
 _FIELDS = {"parameters": TEXT, "n": REPORTS, "shape": list_of(REPORTS)}
-"""Of the header of an aggregate."""
 
 _MAGIC = b"LDPF"
 _DIGEST = 32

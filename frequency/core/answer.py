@@ -16,8 +16,8 @@ from frequency.exceptions import InvalidQuestion, UnknownVariance
 from mechdesign.base.numbers import Floats, Integers, Items, is_whole
 from mechdesign.base.text import listed, printable, shown
 
+#: Why an answer about several ranges has no variance, where covariances are not known.
 SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"
-"""Why an answer about several ranges has no variance, where covariances are not known."""
 
 
 class ConfidenceInterval(NamedTuple):

@@ -37,8 +37,8 @@ from typing import NamedTuple, TypeAlias
 
 from mechdesign.accounting.pair_law import PairClass, PairLaw, merged
 
+#: The pair law of reports that say nothing.
 ALIKE: PairLaw = (PairClass(Fraction(1), Fraction(1), Fraction(1)),)
-"""The pair law of reports that say nothing."""
 
 
 class JointClass(NamedTuple):
@@ -56,8 +56,7 @@ class JointClass(NamedTuple):
     likelihoods: tuple[Fraction, ...]
 
 
-JointLaw: TypeAlias = tuple[JointClass, ...]
-"""The type of all reports in classes."""
+JointLaw: TypeAlias = tuple[JointClass, ...]  #: The type of all reports in classes.
 
 
 def joint_law_of(classes: Iterable[tuple[Fraction, Sequence[Fraction]]]) -> JointLaw:

@@ -60,18 +60,16 @@ from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
-LARGEST_LIST = 1 << 26
-"""The most items of which a list is made."""
+LARGEST_LIST = 1 << 26  #: The most items of which a list is made.
 
+#: The largest domain of channels that never number their items: parameters are text, and Python
+#: writes no integer of more than 4300 digits.
+#:
+#: :meta hide-value:
 UNNUMBERED = 1 << 14284
-"""The largest domain of channels that never number their items: parameters are text, and Python
-writes no integer of more than 4300 digits.
 
-:meta hide-value:
-"""
-
+#: Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning.
 LEAST_EPSILON = 2.0**-32
-"""Below it probabilities in units of 2^-64, and estimates in floats, would lose their meaning."""
 
 
 @lru_cache(maxsize=64, typed=True)
@@ -115,10 +113,8 @@ class Channel(ABC):
     domain: int
     epsilon: float | Rational
 
-    largest_domain: ClassVar[int] = 1 << 32
-    """The most items that the protocol takes."""
-    privacy_source: ClassVar[str] = ""
-    """Where the literature shows what `proof` proves."""
+    largest_domain: ClassVar[int] = 1 << 32  #: The most items that the protocol takes.
+    privacy_source: ClassVar[str] = ""  #: Where the literature shows what `proof` proves.
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from frequency.core.aggregate import canonical
 
-_EXACT = 1 << 53
-"""Larger integers are text in JSON, as JavaScript has floats there."""
+_EXACT = 1 << 53  # larger integers are text in JSON, as JavaScript has floats there
 
 
-Step: TypeAlias = dict[str, Any]
-"""A step of a description: its name under "do", and what it needs."""
+Step: TypeAlias = dict[
+    str, Any
+]  #: A step of a description: its name under "do", and what it needs.
 
 
 def signed(content: dict[str, Any]) -> dict[str, Any]:

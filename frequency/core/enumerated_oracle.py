@@ -30,8 +30,7 @@ from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1
 
-_TOLERANCE = 1e-6
-"""How far the reconstruction, in floats, may be from unbiased."""
+_TOLERANCE = 1e-6  # how far the reconstruction, in floats, may be from unbiased
 
 
 class EnumeratedOracle(Oracle):

@@ -16,8 +16,8 @@ from mechdesign.base.numbers import Floats
 
 _MOST_ROUNDS = 10_000
 
+# The frequency below which one is 0: numbers near the least take ten times as long.
 _NOTHING = 1e-100
-"""The frequency below which one is 0: numbers near the least take ten times as long."""
 
 
 class Likelihood(NamedTuple):

@@ -40,8 +40,7 @@ class Mixture(Channel):
     The part does not depend on the item, so that a report's privacy loss is that of its part's.
     """
 
-    kind: ClassVar[str] = "part"
-    """What a part is called, in reports and parameters."""
+    kind: ClassVar[str] = "part"  #: What a part is called, in reports and parameters.
 
     @property
     @abstractmethod

@@ -21,8 +21,7 @@ from frequency.exceptions import InvalidValue
 from mechdesign.base.numbers import Floats, Items, checked_counts, whole
 from mechdesign.base.text import shown, to_text
 
-_IN_CACHE = 1 << 17
-"""How many numbers to transform together."""
+_IN_CACHE = 1 << 17  # how many numbers to transform together
 
 
 class Support(NamedTuple):

@@ -19,12 +19,10 @@ from mechdesign.base.numbers import cholesky
 
 Weights = npt.NDArray[np.float64]
 
-_FIRST = 20
-"""Rounds of expectation maximisation, after which the places of atoms show."""
+_FIRST = 20  # rounds of expectation maximisation, after which the places of atoms show
 
 _ROUNDS = 200
-_LEAST_ATOM = 1e-13
-"""The least weight of an atom: what is below cannot be told from 0."""
+_LEAST_ATOM = 1e-13  # the least weight of an atom: what is below cannot be told from 0
 
 
 def likeliest_mixture(kernel: Any, counts: Weights, tolerance: float = 1e-8) -> Weights:
@@ -122,34 +120,28 @@ def _maximum(relative: Any, share: Weights, gradient: Weights, start: Weights) -
 
 Array = npt.NDArray[np.float64]
 
+# The width of bins of estimates, in deviations: they add 1/768 of a variance to the noise.
 _BIN = 1 / 8
-"""The width of bins of estimates, in deviations: they add 1/768 of a variance to the noise."""
 
-_CELL = 1 / 6
-"""The distance of the prior's atoms, in deviations."""
+_CELL = 1 / 6  # the distance of the prior's atoms, in deviations
 
-_NEAR = 4.0
-"""The distance above the largest estimate at which the atoms end, in deviations."""
+_NEAR = 4.0  # the distance above the largest estimate at which the atoms end, in deviations
 
-_BAND = 8.0
-"""The deviations after which a Gaussian likelihood, exp(-32) of its peak, is neglected."""
+_BAND = 8.0  # the deviations after which a Gaussian likelihood, exp(-32) of its peak, is neglected
 
-_LEAST = 1e-4
-"""The least deviation that is told from none: it bounds the number of atoms."""
+_LEAST = 1e-4  # the least deviation that is told from none: it bounds the number of atoms
 
 _POWERS = (-1.5, -1.0, -0.75, -0.5, -0.25, 1e-3, 0.5, 1.0)
 _DECAYS = (0.0, 2.0, 6.0, 20.0)
+# The smooth priors: densities x^(power - 1) exp(-decay x / top) from each of so many least
+# frequencies up to the top. Zipf's law with exponent s has power -1/s, a geometric law power 0, a
+# Dirichlet distribution a power above 0 with decay.
 _STARTS = 8
-"""The smooth priors: densities x^(power - 1) exp(-decay x / top) from each of so many least
-frequencies up to the top. Zipf's law with exponent s has power -1/s, a geometric law power 0, a
-Dirichlet distribution a power above 0 with decay.
-"""
 
+# The difference in log-likelihood beyond which priors are dropped before the sum is looked at.
 _FAR = 20.0
-"""The difference in log-likelihood beyond which priors are dropped before the sum is looked at."""
 
-_ROWS = 256
-"""The number of bins that are worked on at a time."""
+_ROWS = 256  # the number of bins that are worked on at a time
 
 
 class FrequencyEstimate(Protocol):
@@ -196,28 +188,20 @@ class _Grid(NamedTuple):
     5 %. In units t = integral of dx / deviation(x), noise is even.
     """
 
-    values: Array
-    """The estimates of the items."""
-    bins: npt.NDArray[np.intp]
-    """The bin of each item."""
-    counts: Array
-    """The numbers of items in the bins."""
-    centres: Array
-    """Their mean estimate."""
-    noise: Array
-    """Their variance at a frequency of 0."""
+    values: Array  #: The estimates of the items.
+    bins: npt.NDArray[np.intp]  #: The bin of each item.
+    counts: Array  #: The numbers of items in the bins.
+    centres: Array  #: Their mean estimate.
+    noise: Array  #: Their variance at a frequency of 0.
     slope: float
-    atoms: Array
-    """Frequencies, ascending from 0."""
-    scale: Array
-    """The same in t."""
+    atoms: Array  #: Frequencies, ascending from 0.
+    scale: Array  #: The same in t.
     low: Array
-    high: Array
-    """Ends of the cells around atoms."""
-    kernel: Any
-    """Likelihoods of bins under atoms, up to a factor for each bin, in compressed rows."""
-    offsets: Array
-    """The logarithms of these factors."""
+    high: Array  #: Ends of the cells around atoms.
+    kernel: (
+        Any  #: Likelihoods of bins under atoms, up to a factor for each bin, in compressed rows.
+    )
+    offsets: Array  #: The logarithms of these factors.
 
     def log_likelihood(self, priors: Array) -> Array:
         """Return that of priors over the atoms, shape (atoms,) or (atoms, priors)."""

@@ -24,8 +24,8 @@ from mechdesign.symbolic.privacy_proof import PrivacyProof
 class Protocol(ABC):
     """The methods of a `Channel`, for values that are first turned into its items."""
 
+    #: Where the literature shows what `proof` proves; "": where it does of the channel.
     privacy_source: ClassVar[str] = ""
-    """Where the literature shows what `proof` proves; "": where it does of the channel."""
 
     @property
     @abstractmethod

@@ -37,8 +37,8 @@ class PublicDraw(Channel):
     `base`, for each setting apart: shape (*settings, *base).
     """
 
+    #: What a report calls its setting, and the report of the cell.
     fields: ClassVar[tuple[str, str]]
-    """What a report calls its setting, and the report of the cell."""
 
     @property
     @abstractmethod

@@ -101,11 +101,9 @@ def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
 # Counts of few reports over many places: only those that are not 0 are kept, and written.
 
 
-_SMALL = 1 << 12
-"""So few counts are kept as they are."""
+_SMALL = 1 << 12  # so few counts are kept as they are
 
-_SPARSE = 8
-"""Of more, at most one in so many must differ from 0 for the others to be left out."""
+_SPARSE = 8  # of more, at most one in so many must differ from 0 for the others to be left out
 
 
 @dataclass(frozen=True, eq=False)

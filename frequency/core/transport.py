@@ -23,20 +23,18 @@ from mechdesign.base.fields import TEXT, matching
 from mechdesign.base.text import reason as plainly
 from mechdesign.base.text import shown
 
+#: A structured array, one row a user, of the channel's ``report_dtype``.
 Reports: TypeAlias = npt.NDArray[np.void]
-"""A structured array, one row a user, of the channel's ``report_dtype``."""
 
-WIRE = 8
-"""How many bytes name the channel in front of a single report."""
+WIRE = 8  #: How many bytes name the channel in front of a single report.
 
-ID = matching("an id of 32 hexadecimal digits", "[0-9a-f]{32}")
-"""What `new_id` makes."""
+ID = matching("an id of 32 hexadecimal digits", "[0-9a-f]{32}")  #: What `new_id` makes.
 
+# What the header of a batch says beside its version and kind.
 _HEADERS = {
     1: {"parameters": TEXT, "count": REPORTS},
     2: {"protocol": TEXT, "count": REPORTS, "id": ID},
 }
-"""What the header of a batch says beside its version and kind."""
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,13 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Rational, whole
 from mechdesign.base.text import shown
 
-Wrapped: TypeAlias = Channel | Protocol
-"""The type of what public coins may draw the reports of."""
+Wrapped: TypeAlias = Channel | Protocol  #: The type of what public coins may draw the reports of.
 
-MOST_BITS = 16
-"""The most bits of a user's choice: clients look at up to 2^16 - 1 candidates."""
+MOST_BITS = 16  #: The most bits of a user's choice: clients look at up to 2^16 - 1 candidates.
 
 
+#: The least fraction of users to keep: for far fewer the units of probabilities would be felt.
 LEAST_KEPT = 2.0**-20
-"""The least fraction of users to keep: for far fewer the units of probabilities would be felt."""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ class HeavyHitterProtocol(Protocol):
     epsilon: float | Rational
     text: bool = False
 
+    #: The length in bytes of the longest strings that the protocol takes.
     longest_text: ClassVar[int] = 8
-    """The length in bytes of the longest strings that the protocol takes."""
 
     def __post_init__(self) -> None:
         set_fields(self, bits=self.universe.bits)
@@ -175,28 +175,24 @@ def check_request(k: int | None, threshold: float | None, confidence: float) -> 
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {shown(confidence)}")
 
 
+# The number of prefixes that the server estimates for each length, in a second or two.
 _BUDGET = 1 << 21
-"""The number of prefixes that the server estimates for each length, in a second or two."""
 
+# The least number of the most frequent prefixes that are looked at once confusion by hashing is
+# resolved.
 _RESOLVED = 1 << 10
-"""The least number of the most frequent prefixes that are looked at once confusion by hashing is
-resolved.
-"""
 
+# The most prefixes that are estimated at a level for the sake of a large k.
 _MOST_CHILDREN = 1 << 24
-"""The most prefixes that are estimated at a level for the sake of a large k."""
 
-FEWEST_TEXTS = 1 << 7
-"""The least number of prefixes of long texts that are kept."""
+FEWEST_TEXTS = 1 << 7  #: The least number of prefixes of long texts that are kept.
 
-_LISTED = 20
-"""The longest prefixes whose frequencies are estimated all, in bits."""
+_LISTED = 20  # the longest prefixes whose frequencies are estimated all, in bits
 
+#: The most bits that a prefix is extended by, and the most if the user wishes.
 _STEP, _LONGEST_STEP = 12, 16
-"""The most bits that a prefix is extended by, and the most if the user wishes."""
 
-_POWER = 1.645
-"""The deviations above a cut at which an item passes it with probability 95 %."""
+_POWER = 1.645  # the deviations above a cut at which an item passes it with probability 95 %
 
 
 class PrefixProtocol(HeavyHitterProtocol):

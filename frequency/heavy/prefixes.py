@@ -18,13 +18,11 @@ from frequency.core.oracle import Oracle
 from frequency.oracles.randomized_response import GRR
 from mechdesign.base.numbers import Floats, Items, Words
 
+#: The probability that some prefix of a level that nobody holds counts as heavy when confusion is
+#: resolved.
 ACCIDENT = 0.05
-"""The probability that some prefix of a level that nobody holds counts as heavy when confusion is
-resolved.
-"""
 
-_LARGEST_SYSTEM = 1 << 12
-"""The largest number of prefixes whose confusion is resolved."""
+_LARGEST_SYSTEM = 1 << 12  # the largest number of prefixes whose confusion is resolved
 
 
 class Level(NamedTuple):

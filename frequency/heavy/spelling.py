@@ -18,9 +18,10 @@ import numpy.typing as npt
 from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Words, whole
 
-LONGEST = 64
-"""The length of the longest texts in bytes."""
+LONGEST = 64  #: The length of the longest texts in bytes.
 
+# The bytes at the beginning of a character, and 0 for the end of the text, by the lengths of their
+# codes: a Huffman code for a mixture of names and words in many languages, numbers and addresses.
 _CODES = {
     4: b"\0aeino",
     5: b"cdhlrstu",
@@ -31,16 +32,10 @@ _CODES = {
     10: b"!#&'()+?QUXYZ\xe1\xef",
     11: b'"$%*;<=>[\\]^`{|}~\xc2',
 }
-"""The bytes at the beginning of a character, and 0 for the end of the text, by the lengths of
-their codes: a Huffman code for a mixture of names and words in many languages, numbers and
-addresses.
-"""
 
-_RAREST = 12
-"""The length of the other codes, and the most bits that a byte takes."""
+_RAREST = 12  # the length of the other codes, and the most bits that a byte takes
 
-_INSIDE = 6
-"""The length of the code of any other byte: what it is after its two highest bits, 10."""
+_INSIDE = 6  # the length of the code of any other byte: what it is after its two highest bits, 10
 
 
 def code_lengths() -> list[int]:

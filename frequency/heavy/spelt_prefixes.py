@@ -25,22 +25,19 @@ from frequency.heavy.spelling import Prefixed, Spelling
 from frequency.oracles.local_hashing import OLH
 from mechdesign.base.numbers import Floats, Items, Rational, Words
 
+#: The number of bits of the shortest prefixes, and the step from each to the next longer one.
 _FIRST, _STEP = 16, 12
-"""The number of bits of the shortest prefixes, and the step from each to the next longer one."""
 
-_FUNCTIONS = 8
-"""The number of public hash functions of each length."""
+_FUNCTIONS = 8  # the number of public hash functions of each length
 
-_PLACES = 12
-"""The largest number of bits of a hash."""
+_PLACES = 12  # the largest number of bits of a hash
 
+# The most counts that the server keeps for each value of a hash: where local hashing would need
+# more, a hash takes fewer values, down to so few that randomised response is best for them.
 _CELLS = 8
-"""The most counts that the server keeps for each value of a hash: where local hashing would need
-more, a hash takes fewer values, down to so few that randomised response is best for them.
-"""
 
+# The number of the most frequent prefixes that are looked at, and the most that are kept.
 _RESOLVED = 1 << 10
-"""The number of the most frequent prefixes that are looked at, and the most that are kept."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +242,8 @@ class Walk:
             frontier, length = children.only(~ended), level.length
         self.words, self.ends = np.concatenate(words), np.concatenate(ends)
         reporting = np.array([reached.users for reached in self._reached], dtype=np.float64)
+        #: Shape (lengths,): how many reported on each length or a longer one.
         self.users = np.cumsum(reporting[::-1])[::-1]
-        """Shape (lengths,): how many reported on each length or a longer one."""
 
     def _step(self, reached: Reached, parents: Prefixed, step: int) -> tuple[Prefixed, Floats]:
         """Return the children of prefixes that are kept, and their estimates."""

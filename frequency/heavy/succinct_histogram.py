@@ -50,25 +50,21 @@ from mechdesign.symbolic.proof_rules import (
     unchanged,
 )
 
-LARGEST_STATE = 1 << 27
-"""The largest number of sums of signs that the server keeps."""
+LARGEST_STATE = 1 << 27  #: The largest number of sums of signs that the server keeps.
 
+#: The most signs that all users together tell, where the sizes are chosen: the server adds up so
+#: many in some seconds.
 MOST_SIGNS = 1 << 28
-"""The most signs that all users together tell, where the sizes are chosen: the server adds up so
-many in some seconds.
-"""
 
-MOST_HASHES = 1 << 10
-"""The most hash functions that divide epsilon."""
+MOST_HASHES = 1 << 10  #: The most hash functions that divide epsilon.
 
-_AT_ONCE = 1 << 22
-"""The number of signs that are drawn at a time, about."""
+_AT_ONCE = 1 << 22  # the number of signs that are drawn at a time, about
 
+# The number of channels that are chosen among in any case, however many users there are.
 _FEWEST = 64
-"""The number of channels that are chosen among in any case, however many users there are."""
 
+# The shares of an item's holders that others in its channel may be: see `ChannelsGate`.
 _SHARES = np.arange(1, 20) / 20
-"""The shares of an item's holders that others in its channel may be: see `ChannelsGate`."""
 
 
 @dataclass(frozen=True)
@@ -717,8 +713,7 @@ class Sizes(NamedTuple):
     symbol: int
 
 
-_LEAST = np.geomspace(1e-4, 1.0, 200)
-"""The frequencies by which sizes are compared."""
+_LEAST = np.geomspace(1e-4, 1.0, 200)  # the frequencies by which sizes are compared
 
 
 @lru_cache(maxsize=64)

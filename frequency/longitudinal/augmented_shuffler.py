@@ -41,8 +41,7 @@ from mechdesign.accounting.pair_law import log_above
 from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Items, Rational, bit_source
 
-LARGEST_KINDS = 1 << 12
-"""The most kinds of reports: there are dummies of each."""
+LARGEST_KINDS = 1 << 12  #: The most kinds of reports: there are dummies of each.
 
 Attack = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
 

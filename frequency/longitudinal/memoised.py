@@ -316,8 +316,8 @@ class Memoised:
 
     # What `mechdesign.accounting.shuffled` asks of the reports of a single day
 
+    #: Reports of several days are made of the same ones: a ledger refuses to shuffle each day.
     keeps_reports: ClassVar[bool] = True
-    """Reports of several days are made of the same ones: a ledger refuses to shuffle each day."""
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
         """How the reports of one day compare: those of ``protocol``."""

@@ -31,8 +31,7 @@ from mechdesign.base.text import shown
 # What all reports of a user together tell of the values of all days, by enumeration.
 
 
-MOST_OUTCOMES = 1 << 16
-"""So many sequences of reports at most are enumerated."""
+MOST_OUTCOMES = 1 << 16  #: So many sequences of reports at most are enumerated.
 
 
 def sequence_ratio(

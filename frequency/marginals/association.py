@@ -36,10 +36,9 @@ from frequency.marginals.estimate import MarginalEstimate
 from mechdesign.base.numbers import Floats
 from mechdesign.base.text import printable, shown
 
+# The number of terms of the series for the distribution of a weighted sum of squares: its error is
+# then below 1e-5, or 1e-3 near the value 0.
 _TERMS = 1 << 14
-"""The number of terms of the series for the distribution of a weighted sum of squares: its error is
-then below 1e-5, or 1e-3 near the value 0.
-"""
 
 
 @dataclass(frozen=True)
@@ -328,10 +327,9 @@ def _critical(scales: Floats, size: float) -> float:
 # Chow-Liu trees: the best approximation of a distribution by a tree (thesis 2.5.1).
 
 
+#: A function from the names of two attributes to their proper distribution, of shape (values of the
+#: first, values of the second).
 Marginals = Callable[[str, str], npt.ArrayLike]
-"""A function from the names of two attributes to their proper distribution, of shape (values of
-the first, values of the second).
-"""
 
 
 @dataclass(frozen=True)

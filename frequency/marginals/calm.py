@@ -29,14 +29,13 @@ from mechdesign.base.text import listed, shown
 
 Names = tuple[str, ...]
 
+#: The largest number of cells of a view, or of a marginal that is put together from views.
 MOST_CELLS = 1 << 20
-"""The largest number of cells of a view, or of a marginal that is put together from views."""
 
+# The largest number of sets of ``covered`` attributes, times the sets in each.
+#
+# The time to choose views grows with it.
 _MOST_SETS = 1 << 15
-"""The largest number of sets of ``covered`` attributes, times the sets in each.
-
-The time to choose views grows with it.
-"""
 
 _TOLERANCE = 1e-9
 _LEAST = 1e-10

@@ -21,8 +21,8 @@ from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base.numbers import Floats, Items
 
+#: The reason why there is no variance, of a protocol.
 UNKNOWN = "the variances of estimates of {} are not known"
-"""The reason why there is no variance, of a protocol."""
 
 
 class MarginalEstimator(Protocol):
@@ -302,14 +302,12 @@ class MarginalEstimate(OfPopulation):
         )
 
 
+#: The number of moments of one set of attributes up to which each has its own variance.
 MOST_CHARACTERS = 256
-"""The number of moments of one set of attributes up to which each has its own variance."""
 
-_SOME = 64
-"""The number of moments whose variances stand for those of all others of a large set."""
+_SOME = 64  # the number of moments whose variances stand for those of all others of a large set
 
-_LEAST_VARIANCE = 1e-14
-"""The least variance of a moment, for one that a report tells for certain."""
+_LEAST_VARIANCE = 1e-14  # the least variance of a moment, for one that a report tells for certain
 
 
 class FittedEstimate(MarginalEstimate):

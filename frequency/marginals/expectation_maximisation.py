@@ -44,17 +44,16 @@ from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
 from mechdesign.base.text import shown
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, favouring
 
+#: The largest number of cells of the marginals of all sets of k attributes together.
 MOST_CELLS = 1 << 24
-"""The largest number of cells of the marginals of all sets of k attributes together."""
 
+#: The most ways in which the values of two records agree, for public coins to draw reports.
 MOST_AGREEMENTS = 1 << 12
-"""The most ways in which the values of two records agree, for public coins to draw reports."""
 
+# The number of cells up to which a step is a matrix product; above, attribute by attribute.
 _DENSE = 256
-"""The number of cells up to which a step is a matrix product; above, attribute by attribute."""
 
-_TOGETHER = 1 << 13
-"""The number of cells of small marginals that are decoded at once."""
+_TOGETHER = 1 << 13  # the number of cells of small marginals that are decoded at once
 
 
 @dataclass(frozen=True)

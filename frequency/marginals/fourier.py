@@ -31,23 +31,19 @@ from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed, shown
 
+#: The type of the index c of a Fourier coefficient: a number for each attribute, 0 for most.
+#:
+#: The coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j).
 Index = tuple[int, ...]
-"""The type of the index c of a Fourier coefficient: a number for each attribute, 0 for most.
 
-The coefficient of a record x is exp(2 pi i sum_j c_j x_j / r_j).
-"""
-
+#: The largest number of coefficients: the parameters, and every message, name them.
 LARGEST_COEFFICIENTS = 1 << 16
-"""The largest number of coefficients: the parameters, and every message, name them."""
 
-LARGEST_COUNTS = 1 << 22
-"""The largest number of counts in an aggregate of them."""
+LARGEST_COUNTS = 1 << 22  #: The largest number of counts in an aggregate of them.
 
-_LARGEST_LIST = 1 << 20
-"""The number of phases together up to which the differences are listed."""
+_LARGEST_LIST = 1 << 20  # the number of phases together up to which the differences are listed
 
-LARGEST_DENSE = 1 << 24
-"""The largest number of signs that the likelihood of a marginal may list."""
+LARGEST_DENSE = 1 << 24  #: The largest number of signs that the likelihood of a marginal may list.
 
 
 @dataclass(frozen=True)

@@ -31,29 +31,22 @@ import scipy
 from frequency.schema import Domain
 from mechdesign.base.numbers import Floats, Items, cholesky
 
-_ROUNDS = 60
-"""The most Gauss-Newton steps, each with new scales of the parameters."""
+_ROUNDS = 60  # the most Gauss-Newton steps, each with new scales of the parameters
 
-_ENOUGH = 1e-3
-"""The part of a standard deviation by which moments may still move."""
+_ENOUGH = 1e-3  # the part of a standard deviation by which moments may still move
 
-_ALIKE = 0.02
-"""The amount by which the logarithms of scales may still change."""
+_ALIKE = 0.02  # the amount by which the logarithms of scales may still change
 
-_SHORTEST = 1e-6
-"""The shortest part of a step that is tried."""
+_SHORTEST = 1e-6  # the shortest part of a step that is tried
 
-_STEPS_OF_A_DRAW = 8
-"""The most Gauss-Newton steps to a draw from the posterior."""
+_STEPS_OF_A_DRAW = 8  # the most Gauss-Newton steps to a draw from the posterior
 
+#: The number of parameters for which sets of equally many attributes count in a set's scale.
 POOLED = 2.0
-"""The number of parameters for which sets of equally many attributes count in a set's scale."""
 
-_DOUBT = 0.5
-"""The least square scale, in its standard errors at 0."""
+_DOUBT = 0.5  # the least square scale, in its standard errors at 0
 
-_WIDEST = 4.0
-"""The largest scale of parameters: a factor of 50 or so between cells."""
+_WIDEST = 4.0  # the largest scale of parameters: a factor of 50 or so between cells
 
 
 def characters(domain: Domain, names: Sequence[str]) -> Items:

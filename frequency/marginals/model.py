@@ -22,11 +22,11 @@ from mechdesign.base.text import listed, shown
 
 Names = tuple[str, ...]
 
+#: The limits of a model of all attributes: its fit takes some seconds then.
 MOST_RECORDS, MOST_PARAMETERS = 1 << 20, 1500
-"""The limits of a model of all attributes: its fit takes some seconds then."""
 
+#: The limits up to which attributes are added to those that are asked for.
 _RECORDS_OF_A_PART, _PARAMETERS_OF_A_PART = 1 << 14, 400
-"""The limits up to which attributes are added to those that are asked for."""
 
 
 class Conditional(NamedTuple):

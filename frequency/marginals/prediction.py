@@ -161,17 +161,16 @@ def most_likely(
 
 Names = tuple[str, ...]
 
+#: The limits of a reference population: of more attributes some are taken.
 _RECORDS, _PARAMETERS = 1 << 12, 250
-"""The limits of a reference population: of more attributes some are taken."""
 
+#: The limits with as few attributes as a marginal has; beyond, nothing is predicted.
 _MOST_RECORDS, _MOST_PARAMETERS = 1 << 14, 1000
-"""The limits with as few attributes as a marginal has; beyond, nothing is predicted."""
 
-_EXACT = 1e-10
-"""The variance of moments that are known."""
+_EXACT = 1e-10  # the variance of moments that are known
 
+# The scale of parameters that are all 0, which an estimate cannot know for certain.
 _LEAST_SCALE = 0.02
-"""The scale of parameters that are all 0, which an estimate cannot know for certain."""
 
 
 def parameters_of(domain: Domain, names: Names) -> int:
@@ -235,13 +234,13 @@ def _rare(domain: Domain) -> Floats:
     return result
 
 
+#: The distributions of the records, flat, by their names.
 POPULATIONS: dict[str, Callable[[Domain], Floats]] = {
     "even": _even,
     "skewed": _skewed,
     "dependent": _dependent,
     "rare": _rare,
 }
-"""The distributions of the records, flat, by their names."""
 
 
 class FittedErrors:

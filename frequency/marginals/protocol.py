@@ -22,8 +22,7 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Items, Rational, whole
 from mechdesign.base.text import shown
 
-Table: TypeAlias = Hashable
-"""The type of the name of a table that is decoded as a whole."""
+Table: TypeAlias = Hashable  #: The type of the name of a table that is decoded as a whole.
 
 
 @dataclass(frozen=True)

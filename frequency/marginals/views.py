@@ -29,11 +29,10 @@ from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed
 
+#: The most sets of attributes that users report on: the parameters, and messages, name them.
 LARGEST_VIEWS = 1 << 14
-"""The most sets of attributes that users report on: the parameters, and messages, name them."""
 
-_AT_ONCE = 1 << 22
-"""The number of weights of sums of a view's cells that are held at a time."""
+_AT_ONCE = 1 << 22  # the number of weights of sums of a view's cells that are held at a time
 
 _ORACLES: dict[str, type[Oracle]] = {"OUE": OUE, "GRR": GRR, "HRR": HRR}
 

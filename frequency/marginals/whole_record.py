@@ -33,11 +33,9 @@ from mechdesign.base.numbers import Floats, Items, whole
 from mechdesign.base.text import shown
 from mechdesign.symbolic.privacy_proof import PrivacyProof
 
-LARGEST = 1 << 22
-"""How many different records the server tells apart one by one."""
+LARGEST = 1 << 22  #: How many different records the server tells apart one by one.
 
-_AT_ONCE = 1 << 22
-"""How many weights of sums of records to hold at a time."""
+_AT_ONCE = 1 << 22  # how many weights of sums of records to hold at a time
 
 
 @dataclass(frozen=True)
@@ -108,10 +106,8 @@ class InputProtocol(MarginalProtocol):
             )
         super().__post_init__()
 
-    oracle: ClassVar[type[Oracle]]
-    """Of the whole record."""
-    channel_name: ClassVar[str]
-    """What the parameters of reports call it."""
+    oracle: ClassVar[type[Oracle]]  #: Of the whole record.
+    channel_name: ClassVar[str]  #: What the parameters of reports call it.
 
     def _parameters(self) -> dict[str, Any]:
         """Those of the oracle, besides its domain, epsilon and attributes."""

@@ -564,8 +564,7 @@ class CountMeanSketch(Sketch):
 # The Johnson-Lindenstrauss oracle: one bit about a random projection of the holder's item.
 
 
-_LARGEST_PRODUCT = 1 << 25
-"""How many products of signs are added up to compare all pairs of items."""
+_LARGEST_PRODUCT = 1 << 25  # how many products of signs are added up to compare all pairs of items
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ from mechdesign.symbolic.proof_rules import PublicDrawProof, Randomiser, favouri
 # Channels that send a public random index and a sign there, by randomised response.
 
 
-_AT_ONCE = 1 << 16
-"""How many indices are tried at a time."""
+_AT_ONCE = 1 << 16  # how many indices are tried at a time
 
 
 class SignChannel(Channel):

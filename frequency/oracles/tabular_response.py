@@ -72,15 +72,14 @@ class Tabular(EnumeratedOracle):
 # Which oracle tells of the parts of a protocol: by name, by class, or a designed mechanism.
 
 
+#: The oracles that a protocol may be given by name.
 NAMED: dict[str, type[Oracle]] = {
     kind.__name__: kind for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)
 }
-"""The oracles that a protocol may be given by name."""
 
+#: A name of `NAMED`; a class of oracles, or any function that makes one from a number of items and
+#: an epsilon; or, for as many items as it has, an oracle or a mechanism of `mechdesign`.
 OracleChoice: TypeAlias = str | Callable[[int, Any], Oracle] | Oracle | Mechanism
-"""A name of `NAMED`; a class of oracles, or any function that makes one from a number of items and
-an epsilon; or, for as many items as it has, an oracle or a mechanism of `mechdesign`.
-"""
 
 
 def require_choice(choice: Any) -> None:

@@ -95,8 +95,7 @@ def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
     return {"do": "bits", "places": places, "own": own, "other": other}
 
 
-_FEW = 8
-"""Of more items, that all bits are set is negligible for privacy."""
+_FEW = 8  # of more items, that all bits are set is negligible for privacy
 
 
 @dataclass(frozen=True)

@@ -22,20 +22,16 @@ from mechdesign.base.files import ProgressMeter
 from mechdesign.base.numbers import Floats, Items, whole
 from mechdesign.base.text import aligned, shown
 
-CONFIDENCE = 0.95
-"""Of the intervals whose coverage is measured, each by itself."""
+CONFIDENCE = 0.95  #: Of the intervals whose coverage is measured, each by itself.
 
-_MOST = 256
-"""Questions about an attribute, or about several together."""
+_MOST = 256  # questions about an attribute, or about several together
 
-_GROUPS = 32
-"""Marginals, or pairs of attributes, that are asked about."""
+_GROUPS = 32  # marginals, or pairs of attributes, that are asked about
 
+# Most weights of items, or of cells of a marginal, that questions may take together.
 _WEIGHTS = 1 << 22
-"""Most weights of items, or of cells of a marginal, that questions may take together."""
 
-_FREQUENT = 20
-"""Of how many items it is looked whether they are found."""
+_FREQUENT = 20  # of how many items it is looked whether they are found
 
 _DECILES = np.arange(1, 10) / 10
 

@@ -17,15 +17,13 @@ from mechdesign.planning.planner import task_key
 from mechdesign.planning.ranking import Candidate
 from mechdesign.planning.task import unknown_task
 
-MOST_OF_A_MARGINAL = 3
-"""How many attributes a marginal has at most, unless it is said."""
+MOST_OF_A_MARGINAL = 3  #: How many attributes a marginal has at most, unless it is said.
 
-FEW_ITEMS = 256
-"""So many items are all listed, and none of them has to be found."""
+FEW_ITEMS = 256  #: So many items are all listed, and none of them has to be found.
 
 
+#: An error of this much tells nothing: so far is 1/2 from a number drawn between 0 and 1.
 USELESS = 12**-0.5
-"""An error of this much tells nothing: so far is 1/2 from a number drawn between 0 and 1."""
 
 
 class Asked(NamedTuple):

@@ -55,12 +55,12 @@ from mechdesign.planning import trust as search
 from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task
 from mechdesign.privacy import exact_epsilon
 
-_CONFIDENCE = 0.95
-"""Of the statement about heavy hitters."""
+_CONFIDENCE = 0.95  # of the statement about heavy hitters
 
-_VIEWS = 64
-"""Of how many marginals, at most, the errors are averaged."""
+_VIEWS = 64  # of how many marginals, at most, the errors are averaged
 
+# Elementary steps up to a constant, to make one report and to turn n of them into estimates of the
+# whole domain.
 _ORACLES: dict[type[Oracle], tuple[str, str]] = {
     GRR: ("1", "n + D"),
     SUE: ("D", "n D"),
@@ -73,24 +73,18 @@ _ORACLES: dict[type[Oracle], tuple[str, str]] = {
     HadamardCountMeanSketch: ("log width", "n + hashes (width log width + D)"),
     JLOracle: ("log D", "n + rows D"),
 }
-"""Elementary steps up to a constant, to make one report and to turn n of them into estimates of the
-whole domain.
-"""
 
-LARGEST_DAYS = 10**6
-"""The most days that a plan is made for."""
+LARGEST_DAYS = 10**6  #: The most days that a plan is made for.
 
+#: Beyond it the errors of permanent reports overflow: a day is chosen as for this one.
 LARGEST_EPSILON = 300.0
-"""Beyond it the errors of permanent reports overflow: a day is chosen as for this one."""
 
+# By how much more than with the largest epsilon of a day the mean over the days may err.
 _NEARLY = 1.1
-"""By how much more than with the largest epsilon of a day the mean over the days may err."""
 
-_SHORT = 64
-"""Bits of a report that costs nothing worth mentioning to send."""
+_SHORT = 64  # bits of a report that costs nothing worth mentioning to send
 
-_MEMORY = 1 << 32
-"""Bytes of a server's table beyond which an oracle is left out."""
+_MEMORY = 1 << 32  # bytes of a server's table beyond which an oracle is left out
 
 
 @dataclass(frozen=True)
@@ -255,6 +249,7 @@ def _fits(oracle: Oracle) -> bool:
     return 8 * math.prod(oracle.counts_shape) <= _MEMORY
 
 
+# Elementary steps up to a constant, as those of `_ORACLES`.
 _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
     InpRR: ("R", "n R"),
     InpPS: ("1", "n + R"),
@@ -266,12 +261,10 @@ _MARGINALS: dict[type[MarginalProtocol], tuple[str, str]] = {
     InpHT: ("d", "n + v c log c"),
     CALM: ("c", "n c"),
 }
-"""Elementary steps up to a constant, as those of `_ORACLES`."""
 
+# Different records beyond which protocols that tell them apart one by one are left out: errors grow
+# with their root.
 _RECORDS = 1 << 16
-"""Different records beyond which protocols that tell them apart one by one are left out: errors
-grow with their root.
-"""
 
 
 class _MarginalErrors(NamedTuple):

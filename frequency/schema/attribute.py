@@ -14,23 +14,19 @@ from frequency.schema.column import Column
 from mechdesign.base.numbers import Floats, Items
 from mechdesign.base.text import listed, printable, shown
 
-Missing: TypeAlias = Literal["refuse", "item", "skip"]
-"""The fate of a missing value."""
+Missing: TypeAlias = Literal["refuse", "item", "skip"]  #: The fate of a missing value.
 
+#: The fate of a value that the attribute does not have.
 Outside: TypeAlias = Literal["refuse", "clip", "item"]
-"""The fate of a value that the attribute does not have."""
 
-MISSING, OUTSIDE = "missing", "outside"
-"""The labels of the items that the policies ``item`` add."""
+MISSING, OUTSIDE = "missing", "outside"  #: The labels of the items that the policies ``item`` add.
 
-FRACTION = "fraction of the users"
-"""The measure of answers, if users reported."""
+FRACTION = "fraction of the users"  #: The measure of answers, if users reported.
 
+#: The numbers in the place of an item: a missing value, and one outside of the attribute's.
 ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4
-"""The numbers in the place of an item: a missing value, and one outside of the attribute's."""
 
-MOST_ITEMS = 1 << 24
-"""The largest number of items of an attribute."""
+MOST_ITEMS = 1 << 24  #: The largest number of items of an attribute.
 
 
 class Coded(NamedTuple):
@@ -92,12 +88,10 @@ class Attribute(ABC):
     missing: Missing = "refuse"
     outside: Outside = "refuse"
 
-    kind: ClassVar[str]
-    """The name of its kind in files."""
-    ordered: ClassVar[bool] = False
-    """Whether ranges of its values may be asked for."""
+    kind: ClassVar[str]  #: The name of its kind in files.
+    ordered: ClassVar[bool] = False  #: Whether ranges of its values may be asked for.
+    #: The values that ``outside`` may have.
     policies: ClassVar[tuple[str, ...]] = ("refuse", "item")
-    """The values that ``outside`` may have."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

@@ -16,8 +16,7 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Items, whole
 from mechdesign.base.text import listed, printable, shown
 
-_SHOWN = 8
-"""Labels that a message names."""
+_SHOWN = 8  # labels that a message names
 
 
 class Labelled(ItemAttribute):
@@ -182,8 +181,7 @@ class Boolean(Labelled):
 # Text: short texts that nobody can list, of which the frequent ones are found.
 
 
-LONGEST = 64
-"""Bytes of the longest texts."""
+LONGEST = 64  #: Bytes of the longest texts.
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from frequency.exceptions import InvalidCell, UnknownColumn
 from mechdesign.base.numbers import Items
 from mechdesign.base.text import printable, shown
 
+#: Texts that say that there is no value, unless they are labels.
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
-"""Texts that say that there is no value, unless they are labels."""
 
 _NUMBER = re.compile(
     r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*", re.ASCII
@@ -31,8 +31,7 @@ _NO_CODES = np.empty(0, dtype=np.int64)
 _COARSE, _FINE = ("Y", "M", "W", "D", "h", "m"), ("ns", "ps", "fs")
 _LAST_SECOND = 1 << 62
 _MIDNIGHT = "T00:00:00"
-_DIGITS = 400
-"""Digits on either side of the point that the label of a decimal may have."""
+_DIGITS = 400  # digits on either side of the point that the label of a decimal may have
 
 READABLE = "a text, a number, true or false, or a date, perhaps with a time"
 A_TIME = (
@@ -97,8 +96,8 @@ class Column:
         self._series: Any = None  # texts or truths, of a library that finds the different ones
         self._coded: tuple[Items, Column] | None = None  # places in a column of categories
         self._array: npt.NDArray[Any] = np.empty(0, dtype=object)  # all else
+        #: The places where the array has no value, if integers stand there that mean nothing.
         self._absent: npt.NDArray[np.bool_] | None = None
-        """The places where the array has no value, if integers stand there that mean nothing."""
         if isinstance(values, np.ma.MaskedArray):
             self._take_array(np.asarray(values.data))
             self._absent = np.ma.getmaskarray(values)

@@ -23,6 +23,7 @@ _YEAR = re.compile(r"\d{4}", re.ASCII)
 
 Every = Literal["minute", "hour", "day", "week", "month", "quarter", "year"]
 
+# The unit of NumPy's times, and how many of it a bin has.
 _STEPS: dict[str, tuple[str, int]] = {
     "minute": ("m", 1),
     "hour": ("h", 1),
@@ -32,13 +33,12 @@ _STEPS: dict[str, tuple[str, int]] = {
     "quarter": ("M", 3),
     "year": ("Y", 1),
 }
-"""The unit of NumPy's times, and how many of it a bin has."""
 
+# Bins whose values are days; those of the others are times.
 _LONG = ("day", "week", "month", "quarter", "year")
-"""Bins whose values are days; those of the others are times."""
 
+# Units of what always has a time, as those of data frames: midnight stands for a day.
 _PRECISE = ("ms", "us", "ns")
-"""Units of what always has a time, as those of data frames: midnight stands for a day."""
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,13 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Items, checked_counts, is_whole
 from mechdesign.base.text import listed, shown
 
-LARGEST_RECORDS = 1 << 62
-"""The largest number of different records where they are numbered."""
+LARGEST_RECORDS = 1 << 62  #: The largest number of different records where they are numbered.
 
-MOST_ATTRIBUTES = 1 << 8
-"""The largest number of attributes, those of one value included."""
+MOST_ATTRIBUTES = 1 << 8  #: The largest number of attributes, those of one value included.
 
-LARGEST_SIZE = 1 << 32
-"""The largest number of values of an ordinal attribute."""
+LARGEST_SIZE = 1 << 32  #: The largest number of values of an ordinal attribute.
 
-_BATCH = 1 << 12
-"""Records handled at a time, so that the working arrays stay in cache."""
+_BATCH = 1 << 12  # records handled at a time, so that the working arrays stay in cache
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -21,25 +21,22 @@ from mechdesign.base.numbers import Items
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 
-_MOST_LABELS = 1 << 8
-"""A column of more different texts is one of short texts, or is left out."""
+_MOST_LABELS = 1 << 8  # A column of more different texts is one of short texts, or is left out
 
-_MOST_BINS = 100
-"""Bins of real numbers, and of integers that would have more than `_MOST_INTEGERS`."""
+_MOST_BINS = 100  # bins of real numbers, and of integers that would have more than `_MOST_INTEGERS`
 
 _MOST_INTEGERS = 1 << 11
 
-_FEW, _ENOUGH = 20, 1 << 16
-"""Fewer rows may differ by chance; more do not, if so many differ."""
+_FEW, _ENOUGH = 20, 1 << 16  #: Fewer rows may differ by chance; more do not, if so many differ.
 
+# A number whose thousands are separated, if it has any.
 _THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}([,' ][0-9]{3})*(\.[0-9]*)?\s*")
-"""A number whose thousands are separated, if it has any."""
 
-_SLASHES = re.compile(r"\s*[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\s*")
-"""A date as many write it."""
+_SLASHES = re.compile(r"\s*[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\s*")  # A date as many write it
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
+# The units in which times within so many days are told apart; dates not below days.
 _DAYS: tuple[tuple[Every, float], ...] = (
     ("minute", 1 / 24),
     ("hour", 31),
@@ -47,7 +44,6 @@ _DAYS: tuple[tuple[Every, float], ...] = (
     ("week", 10 * 366),
     ("month", 100 * 366),
 )
-"""The units in which times within so many days are told apart; dates not below days."""
 
 
 class Draft(NamedTuple):
@@ -126,23 +122,19 @@ class _Seen:
     """The summary of what has been seen of a column."""
 
     missing: bool = False
-    texts: set[str] | None = field(default_factory=set)
-    """None: too many to be labels."""
-    longest: int = 0
-    """The length in bytes; of what `Text` does not take a lot."""
-    unread: str = ""
-    """The reason why the column cannot be read, if it cannot."""
+    texts: set[str] | None = field(default_factory=set)  #: None: too many to be labels.
+    longest: int = 0  #: The length in bytes; of what `Text` does not take a lot.
+    unread: str = ""  #: The reason why the column cannot be read, if it cannot.
     numbers: bool = True
     whole: bool = True
     truths: bool = True
     times: bool = True
-    clock: bool = False
-    """Whether some times are not midnight."""
+    clock: bool = False  #: Whether some times are not midnight.
     thousands: bool = True
+    #: Whether all are numbers with separators of thousands, dates that are not of ISO 8601.
     slashes: bool = True
-    """Whether all are numbers with separators of thousands, dates that are not of ISO 8601."""
+    #: The values, as long as each row has another one and they are not enough; else None.
     distinct: set[str] | None = field(default_factory=set)
-    """The values, as long as each row has another one and they are not enough; else None."""
     least: Any = None
     most: Any = None
 

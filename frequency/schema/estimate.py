@@ -31,8 +31,7 @@ _CUT = (
     " for any"
 )
 
-MOST_CELLS = 1 << 20
-"""The largest number of answers of a table of all combinations."""
+MOST_CELLS = 1 << 20  #: The largest number of answers of a table of all combinations.
 
 
 class SurveyEstimate:

@@ -55,30 +55,26 @@ from mechdesign.base.figures import (
 from mechdesign.base.numbers import Floats
 from mechdesign.base.text import listed, printable, shown
 
-MOST_PARTS = 8
-"""The most parts that a tile of a mosaic is divided into."""
+MOST_PARTS = 8  #: The most parts that a tile of a mosaic is divided into.
 
-MOST_COLUMNS = 16
-"""The largest number of columns of a mosaic."""
+MOST_COLUMNS = 16  #: The largest number of columns of a mosaic.
 
+# The most items, if no numbers, named along an axis: of more every second, or third.
 _MOST_NAMES = 40
-"""The most items, if no numbers, named along an axis: of more every second, or third."""
 
+# The least size of tiles seen between white edges: in the panel's height and width.
 _LEAST_SIDE = 0.006
-"""The least size of tiles seen between white edges: in the panel's height and width."""
 
-_ACROSS, _UP = 4.6, 4.0
-"""The least length of the axes of cells, in inches."""
+_ACROSS, _UP = 4.6, 4.0  #: The least length of the axes of cells, in inches.
 
 _BLACK = COLOURS[4]
+# The colours of tiles, the dark ones last.
 _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
-"""The colours of tiles, the dark ones last."""
 
-_BLANK = "0.9"
-"""The colour of what is within the noise."""
+_BLANK = "0.9"  # the colour of what is within the noise
 
+# The colours, from light to dark.
 _SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades")
-"""The colours, from light to dark."""
 
 
 def heat_map(
@@ -439,13 +435,12 @@ def _slant(axis: Axis) -> None:
 # The picture that shows an estimate, and the numbers in it.
 
 
+#: The kinds of pictures.
 Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]
-"""The kinds of pictures."""
 
 _OR_THREE = {"heat map": "", "mosaic": " or three"}
 
-LARGEST = 40
-"""The most bars that are drawn: of more items, the largest."""
+LARGEST = 40  #: The most bars that are drawn: of more items, the largest.
 
 
 def picture_of(

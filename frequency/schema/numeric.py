@@ -171,8 +171,8 @@ def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:
     return integers
 
 
+#: The largest integer of which the next one is exact, too, as floats and in JSON.
 LARGEST = 2.0**53 - 2
-"""The largest integer of which the next one is exact, too, as floats and in JSON."""
 
 
 @dataclass(frozen=True)

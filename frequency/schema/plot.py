@@ -41,8 +41,8 @@ from mechdesign.base.text import printable
 # Numbers and dates along the axes of figures: what can be drawn, and where its ticks are.
 
 
+#: The lower and the upper ends of intervals, one for each value.
 Interval: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
-"""The lower and the upper ends of intervals, one for each value."""
 
 
 def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Floats | None]:
@@ -131,11 +131,10 @@ def mark_units(
     )
 
 
+#: The width of the line of a distribution, and of the dots of its deciles, in points.
 _LINE, _DOT = 1.6, 3.5
-"""The width of the line of a distribution, and of the dots of its deciles, in points."""
 
-_SEEN = 1.0
-"""The distance from a line or a dot at which something is seen beside it, in points."""
+_SEEN = 1.0  # the distance from a line or a dot at which something is seen beside it, in points
 
 
 def bars(

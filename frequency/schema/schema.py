@@ -366,12 +366,11 @@ def _number(size: int) -> str:
 
 FORMAT, VERSION = "mechdesign.schema", 1
 
-LONGEST_KEY = 32
-"""The most parts of a key with dots in a TOML file."""
+LONGEST_KEY = 32  #: The most parts of a key with dots in a TOML file.
 
-DEEPEST = 32
-"""The depth to which lists and tables of a TOML file may be nested in each other."""
+DEEPEST = 32  #: The depth to which lists and tables of a TOML file may be nested in each other.
 
+# The words of a TOML text: keys and their dots, brackets, and what holds neither.
 _WORDS = re.compile(
     r"""
       (?P<part> [A-Za-z0-9_-]++
@@ -385,7 +384,6 @@ _WORDS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""The words of a TOML text: keys and their dots, brackets, and what holds neither."""
 
 
 def text_of(content: dict[str, Any], path: str | os.PathLike[str]) -> str:

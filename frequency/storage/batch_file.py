@@ -23,11 +23,9 @@ from frequency.core.transport import Batch
 from frequency.exceptions import InvalidReport
 from mechdesign.base.files import opened
 
-GROUP = 1 << 20
-"""Reports that are handled at a time, unless they are long."""
+GROUP = 1 << 20  #: Reports that are handled at a time, unless they are long.
 
-_BATCH_BYTES = 1 << 25
-"""The amount of reports that is held at a time, where they are long."""
+_BATCH_BYTES = 1 << 25  # the amount of reports that is held at a time, where they are long
 
 _BLOCK = 1 << 20
 
@@ -163,11 +161,10 @@ def digest_of_content(stream: IO[bytes]) -> str:
 # Files of one batch, `.ldp`.
 
 
-_HEADER = 1 << 24
-"""The longest header that is read: JSON takes many times its length in memory."""
+_HEADER = 1 << 24  # the longest header that is read: JSON takes many times its length in memory
 
+# Bytes of reports that are held in memory, not in a temporary file, until they are counted.
 _HELD = 1 << 25
-"""Bytes of reports that are held in memory, not in a temporary file, until they are counted."""
 
 
 class BatchFile(ReportsFile):

@@ -61,19 +61,17 @@ from mechdesign.base.text import printable, reason
 
 _KIND = "counted files"
 
+# The fields of a state beside its aggregate: files, digests, what was counted or left out.
 _FIELDS = {"files": list_of(row_of(TEXT, TEXT, REPORTS, table_of(REPORTS)))}
-"""The fields of a state beside its aggregate: files, digests, what was counted or left out."""
 
-_SHARE = 20
-"""Saving the state may take one part in so many of the time."""
+_SHARE = 20  # saving the state may take one part in so many of the time
 
 
 class Settled(NamedTuple):
     """The counts of files, settled for good: nothing in it ever changes."""
 
     aggregate: Aggregate
-    files: int
-    """The number of files: the first ones of the state's."""
+    files: int  #: The number of files: the first ones of the state's.
 
 
 class State:
@@ -161,20 +159,16 @@ class State:
         self.settled, self._kept = Settled(aggregate, len(entries)), len(entries)
 
 
-_TASK = 4
-"""A task is of about so many batches: to add up its counts costs what those of a batch do."""
+_TASK = 4  # A task is of about so many batches: to add up its counts costs what those of a batch do
 
+# A file of more than one part in so many of a batch is a task by itself.
+#
+# Reports of other files are held until the end of their file.
 _ALONE = 2
-"""A file of more than one part in so many of a batch is a task by itself.
 
-Reports of other files are held until the end of their file.
-"""
+_OPENING = 1 << 12  # opening a file takes the time of counting about so many reports
 
-_OPENING = 1 << 12
-"""Opening a file takes the time of counting about so many reports."""
-
-_LOOKS = 100
-"""Files that are looked at in one call."""
+_LOOKS = 100  # files that are looked at in one call
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,13 +82,11 @@ if TYPE_CHECKING:
     from frequency.storage.collection import Collected
 
 
+#: How many reports a cell must be expected to have in the smaller sample: fewer are not nearly
+#: normal.
 LEAST = 10.0
-"""How many reports a cell must be expected to have in the smaller sample: fewer are not nearly
-normal.
-"""
 
-MANY = 20
-"""Degrees of freedom from which a chi-square can be too small."""
+MANY = 20  #: Degrees of freedom from which a chi-square can be too small.
 
 
 # ------------------------------------------------------------------------------------ chi-squares

@@ -23,11 +23,9 @@ from frequency.core.protocol import channel_of
 from frequency.exceptions import WorkersLost
 from frequency.storage.workers import Pool
 
-_FAN_IN = 8
-"""How many aggregates are merged into one, on the cluster, before they travel."""
+_FAN_IN = 8  # how many aggregates are merged into one, on the cluster, before they travel
 
-_PATIENCE = 120
-"""Seconds that a cluster may be without a worker while there is work."""
+_PATIENCE = 120  # seconds that a cluster may be without a worker while there is work
 
 
 class Cluster(Pool):

@@ -36,8 +36,7 @@ _FORMATS: dict[str, Callable[[], type[ReportsFile]]] = {
     ".b64": lambda: LineFile,
 }
 
-SUFFIXES = tuple(_FORMATS)
-"""The endings of the names of files of reports, in any case."""
+SUFFIXES = tuple(_FORMATS)  #: The endings of the names of files of reports, in any case.
 
 
 def _format_of(path: str | os.PathLike[str]) -> type[ReportsFile]:

@@ -40,17 +40,14 @@ from mechdesign.base.text import listed, shown
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-_CHUNK = 1 << 20
-"""The number of bytes that are decoded at a time."""
+_CHUNK = 1 << 20  # the number of bytes that are decoded at a time
 
+# The most keys held in memory, of about 150 bytes each: a file with more is read in turns.
 _KEYS = 1 << 20
-"""The most keys held in memory, of about 150 bytes each: a file with more is read in turns."""
 
-_HELD = 1 << 25
-"""Bytes of lines that wait for the next turn in memory, not in a temporary file."""
+_HELD = 1 << 25  # bytes of lines that wait for the next turn in memory, not in a temporary file
 
-_KEY = 64
-"""The longest key."""
+_KEY = 64  # the longest key
 
 _FIRST = re.compile(rb"# mechdesign reports ([0-9a-f]{32})\n")
 _LINE = re.compile(rb"([A-Za-z0-9+/]+={0,2})(?: [A-Za-z0-9_.-]{1,64})?")

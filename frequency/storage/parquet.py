@@ -64,16 +64,16 @@ except ImportError as error:
 FORMAT, VERSION, OTHERS_VERSION = "mechdesign.reports", 2, 3
 
 _KEY = b"mechdesign"
-_GROUP = GROUP
-"""Reports in a row group of the files written here, unless they are long."""
+_GROUP = GROUP  # reports in a row group of the files written here, unless they are long
 
+#: Reports may take so many bytes in memory, or so many times what their file takes.
 _SMALL, _PACKED = 1 << 26, 128
-"""Reports may take so many bytes in memory, or so many times what their file takes."""
 
+# The longest text that a footer may hold: JSON takes many times its length in memory.
 _STRING = 1 << 24
-"""The longest text that a footer may hold: JSON takes many times its length in memory."""
 
 
+# The fields of a header, by its version, beside "format" and "version".
 _FIELDS = {
     VERSION: {
         "parameters": TEXT,
@@ -83,7 +83,6 @@ _FIELDS = {
     },
     OTHERS_VERSION: {"protocol": TEXT, "id": TEXT, "count": REPORTS, "digest": TEXT},
 }
-"""The fields of a header, by its version, beside "format" and "version"."""
 
 _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 

@@ -50,19 +50,18 @@ FORMAT, VERSION = "mechdesign.protocol", 2
 
 _ARGUMENTS = {"protocol": TEXT, "arguments": table_of(ANYTHING)}
 
-_PROTOCOL = record(_ARGUMENTS)
-"""A protocol within a file; `_decoded` checks each argument."""
+_PROTOCOL = record(_ARGUMENTS)  # A protocol within a file; `_decoded` checks each argument
 
+# The fields of a file; what is agreed on is compared with that of the protocol, and so is this.
 _FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
-"""The fields of a file; what is agreed on is compared with that of the protocol, and so is this."""
 
 _CLIENT = optional(table_of(ANYTHING))
 
+# The forms in which a domain is written; the second in older files.
 _SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
-"""The forms in which a domain is written; the second in older files."""
 
+# Whose public classes a file can name; of other modules, only those that were imported before.
 _MODULES = ("frequency", "frequency.marginals", "frequency.heavy", "rangeq", "rangeq.grids")
-"""Whose public classes a file can name; of other modules, only those that were imported before."""
 
 
 def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:

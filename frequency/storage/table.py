@@ -38,16 +38,16 @@ except ImportError as error:
 
 T = TypeVar("T")
 
+# The separators of cells, by the end of a file's name; None: what the header line tells.
 _SEPARATORS = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
-"""The separators of cells, by the end of a file's name; None: what the header line tells."""
 
 _PARQUET = ".parquet"
 
+#: Rows in a block; fewer only where they take more than so many bytes.
 _ROWS, _BYTES = 1 << 18, 1 << 26
-"""Rows in a block; fewer only where they take more than so many bytes."""
 
+#: Bytes of CSV that are parsed at a time, of which rows may have as many; rows of Parquet.
 _CHUNK, _BATCH = 1 << 20, 1 << 15
-"""Bytes of CSV that are parsed at a time, of which rows may have as many; rows of Parquet."""
 
 
 def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
@@ -266,11 +266,9 @@ def _parquet(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
 # hidden. Of a table that is sorted, such as by age, it does: the last reports are of the oldest.
 
 
-_PILES = 1 << 7
-"""A power of two, at most 256: each pile has to fit in memory."""
+_PILES = 1 << 7  # A power of two, at most 256: each pile has to fit in memory
 
-_HELD = 1 << 18
-"""Bytes of a pile that are held in memory, not in a temporary file."""
+_HELD = 1 << 18  # bytes of a pile that are held in memory, not in a temporary file
 
 
 def shuffled(

@@ -33,8 +33,7 @@ from frequency.storage.formats import file_of
 # The work of a worker: looking at files, and counting tasks made of them, as pure functions.
 
 
-Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]
-"""Integers of any width: `narrowed`."""
+Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]  #: Integers of any width: `narrowed`.
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,10 @@ class FilePiece:
     size: int
 
 
-Task: TypeAlias = tuple[FilePiece, ...]
-"""Small files as wholes, or one piece of a large one."""
+Task: TypeAlias = tuple[FilePiece, ...]  #: Small files as wholes, or one piece of a large one.
 
+#: Tasks that are settled together: all pieces of a large file, or one task of small files.
 Job: TypeAlias = tuple[Task, ...]
-"""Tasks that are settled together: all pieces of a large file, or one task of small files."""
 
 
 class FileEntry(NamedTuple):
@@ -201,11 +199,9 @@ def pieces(path: str, outline: Outline, size: int, reports: int) -> Iterator[Fil
             first, before = k + 1, reached
 
 
-_IDLE = 10.0
-"""Seconds after which a process without work ends."""
+_IDLE = 10.0  # seconds after which a process without work ends
 
-_PULSE = 0.5
-"""Seconds between two looks of a process whether its parent is still there."""
+_PULSE = 0.5  # seconds between two looks of a process whether its parent is still there
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

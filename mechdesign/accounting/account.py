@@ -33,28 +33,27 @@ from mechdesign.exceptions import MechanismError, UnboundedRatio
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import exact_epsilon
 
+#: The longest numerator, denominator, or common denominator of the epsilons of a ledger.
 NUMBER_BITS = 2048
-"""The longest numerator, denominator, or common denominator of the epsilons of a ledger."""
 
+#: The number of bits to which a squared mu is kept, and of its binary places at most.
 _MU_BITS, _MOST_MU_BITS = 64, 256
-"""The number of bits to which a squared mu is kept, and of its binary places at most."""
 
+# The number of groups of users, and of costs, that are remembered: as many as ledgers have.
 _CACHED = 4096
-"""The number of groups of users, and of costs, that are remembered: as many as ledgers have."""
 
+# The largest share of the sum of epsilons that a composition may cost; else that sum counts.
 _GAIN = 1 - Fraction(1, 1 << 12)
-"""The largest share of the sum of epsilons that a composition may cost; else that sum counts."""
 
-_ROUGH = 0.2
-"""The smoothing of bounds that show that a group has lost less than another."""
+_ROUGH = 0.2  # the smoothing of bounds that show that a group has lost less than another
 
+# The epsilon beyond which all are alike where they are compared in floats.
 _LARGE = Fraction(1 << 20)
-"""The epsilon beyond which all are alike where they are compared in floats."""
 
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
+#: The type of the cost of a collection: an epsilon, or what it is worked out from.
 Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports
-"""The type of the cost of a collection: an epsilon, or what it is worked out from."""
 
 
 class BudgetExceeded(MechanismError):
@@ -180,8 +179,7 @@ class Account:
         self.budget = budget
         self.entries: list[Entry] = []
         self._names: set[str] = set()
-        self._plain: set[str] = set()
-        """The same as `plain_name` has them: files may hold others."""
+        self._plain: set[str] = set()  #: The same as `plain_name` has them: files may hold others.
         self._denominator = bounded(budget.epsilon, 1)
         self._central = Sums()
         self._local = Sums()
@@ -308,11 +306,11 @@ class Account:
         return dict.fromkeys(_costs(everybody, entries, new) for entries in by_group.values())
 
 
+# The type of a cost: an epsilon, a profile, and a squared mu.
 _Cost: TypeAlias = tuple[Fraction, tuple[tuple[Fraction, Fraction], ...], Fraction | None]
-"""The type of a cost: an epsilon, a profile, and a squared mu."""
 
+# The type of several costs, and how often each occurs.
 _Costs: TypeAlias = tuple[tuple[_Cost, int], ...]
-"""The type of several costs, and how often each occurs."""
 
 
 def _costs(*entries: Iterable[Entry]) -> _Costs:
@@ -376,10 +374,9 @@ class Sums:
 
     def __init__(self) -> None:
         self._all_users = Fraction(0)
+        #: The sums of the groups' collections that were not from all users.
         self._groups: dict[str, Fraction] = {}
-        """The sums of the groups' collections that were not from all users."""
-        self._most = Fraction(0)
-        """The largest of these."""
+        self._most = Fraction(0)  #: The largest of these.
 
     def largest(self, groups: tuple[str, ...] | None) -> Fraction:
         """Return the largest sum of these groups; None: of all users."""

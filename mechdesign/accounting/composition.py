@@ -23,17 +23,16 @@ from mechdesign.accounting.shuffling import Shuffled
 from mechdesign.base.numbers import Rational, ball, precision
 from mechdesign.mechanism.table import Table
 
+#: The type of what is composed: mechanisms, their privacy losses, and shuffled collections.
 Release: TypeAlias = Table | PrivacyLoss | Shuffled | AmongDummies | GaussianLoss
-"""The type of what is composed: mechanisms, their privacy losses, and shuffled collections."""
 
-_BITS = 192
-"""The precision of logarithms of ratios."""
+_BITS = 192  # the precision of logarithms of ratios
 
+#: The smoothings, and the factor by which a bound must improve for the finer one to be used.
 _SMOOTHINGS, _ENOUGH = (0.05, 0.02), 1.03
-"""The smoothings, and the factor by which a bound must improve for the finer one to be used."""
 
+# The factor by which an epsilon from floats is enlarged before it is proved, for rounding.
 _BEYOND = 1 + 2.0**-16
-"""The factor by which an epsilon from floats is enlarged before it is proved, for rounding."""
 
 
 class Composition(PrivacyCurve):

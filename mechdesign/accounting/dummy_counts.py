@@ -45,14 +45,11 @@ from mechdesign.base.text import brief
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import exact_epsilon
 
-LARGEST_CENTRE = 1 << 24
-"""The most dummies of a kind that a shuffler adds on average."""
+LARGEST_CENTRE = 1 << 24  #: The most dummies of a kind that a shuffler adds on average.
 
-_BITS = 192
-"""The precision in bits."""
+_BITS = 192  # the precision in bits
 
-_SCALE = 1 << 40
-"""The denominator of alpha."""
+_SCALE = 1 << 40  # the denominator of alpha
 
 
 @dataclass(frozen=True)

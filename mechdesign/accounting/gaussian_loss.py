@@ -51,38 +51,32 @@ from mechdesign.base.numbers import Rational, ball, exact, precision
 from mechdesign.base.text import brief
 from mechdesign.noise.discrete_gaussian import DiscreteGaussian
 
-LEAST_SIGMA2 = 1 << 32
-"""The least sigma^2 of discrete Gaussian noise on a fine grid."""
+LEAST_SIGMA2 = 1 << 32  #: The least sigma^2 of discrete Gaussian noise on a fine grid.
 
 COARSE = (
     "the integers with this noise are too small: an epsilon with a delta is proved of noise on a"
     " finer grid; multiply their matrix by a large integer, which changes nothing else"
 )
 
+#: The largest squared mu of which anything is proved here: epsilon is above 200 then.
 LARGEST_SQUARED_MU = Fraction(400)
-"""The largest squared mu of which anything is proved here: epsilon is above 200 then."""
 
-_SPREAD = 1 + Fraction(1, 1 << 16)
-"""The ratio mu'^2 / mu^2."""
+_SPREAD = 1 + Fraction(1, 1 << 16)  # the ratio mu'^2 / mu^2
 
-_REST = 100_000
-"""The negative binary logarithm of what is added to delta."""
+_REST = 100_000  # the negative binary logarithm of what is added to delta
 
-LEAST_DELTA = Fraction(2, 1 << _REST)
-"""The least delta at which anything is proved here."""
+LEAST_DELTA = Fraction(2, 1 << _REST)  #: The least delta at which anything is proved here.
 
 _BITS = 512
 
-_CLOSE = 2.0**-36
-"""The tolerance of an epsilon, relative to it."""
+_CLOSE = 2.0**-36  # the tolerance of an epsilon, relative to it
 
 _LARGEST_EPSILON = 2.0**16
 
-_PLACES = 200
-"""The number of binary places of a delta in a profile."""
+_PLACES = 200  # the number of binary places of a delta in a profile
 
+#: The number of points of a profile, and how many deviations it reaches.
 _POINTS, _DEVIATIONS = 160, 14
-"""The number of points of a profile, and how many deviations it reaches."""
 
 
 @dataclass(frozen=True, init=False)

@@ -37,29 +37,23 @@ from flint import acb, acb_mat, arb
 
 from mechdesign.base.numbers import Floats, precision
 
+#: The periods P, relative to the standard deviation of the tilted S.
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0
-"""The periods P, relative to the standard deviation of the tilted S."""
 
-_FOLD = 8
-"""The number of uniform variables that are added for the lower bound."""
+_FOLD = 8  # the number of uniform variables that are added for the lower bound
 
-_NEGLIGIBLE = 28.0
-"""The negative logarithm of what is left of an integrand where its sum ends."""
+_NEGLIGIBLE = 28.0  # the negative logarithm of what is left of an integrand where its sum ends
 
-_UNSEEN = 40.0
-"""The negative logarithm of single terms below which they are left out."""
+_UNSEEN = 40.0  # the negative logarithm of single terms below which they are left out
 
-_HALVINGS = 40
-"""The number of bisections by which the saddle point is found."""
+_HALVINGS = 40  # the number of bisections by which the saddle point is found
 
+# The bound below which sums are not looked at: logarithms in balls end there.
 _LEAST = arb(2) ** -150
-"""The bound below which sums are not looked at: logarithms in balls end there."""
 
-_BLOCK = 64
-"""The number of terms that have a factor in common."""
+_BLOCK = 64  # the number of terms that have a factor in common
 
-_BITS = 128
-"""The precision in bits, beyond those that the number of summands takes."""
+_BITS = 128  # the precision in bits, beyond those that the number of summands takes
 
 
 @dataclass(frozen=True)
@@ -138,8 +132,8 @@ def _log(p: arb) -> float:
 class Function:
     """The function f(x) = max(x, 0), the positive part, with the transform 1 / z^2."""
 
+    #: The mean, twice and over the variance, of the normal variable whose effect is upwards.
     drift = 0
-    """The mean, twice and over the variance, of the normal variable whose effect is upwards."""
 
     @staticmethod
     def transform(z: Any) -> Any:

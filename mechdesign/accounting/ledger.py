@@ -45,8 +45,7 @@ from mechdesign.privacy import exact_epsilon
 
 FORMAT, VERSION = "mechdesign.ledger", 4
 
-_POINTS = 256
-"""The most points of a profile in a file."""
+_POINTS = 256  # the most points of a profile in a file
 
 _ENTRY = {"epsilon": optional(FRACTION_TEXT), "what": TEXT}
 
@@ -72,6 +71,7 @@ _BUDGET = {
     "local": optional(FRACTION_TEXT),
 }
 
+# The fields of a file, by its version.
 _FIELDS = {
     version: {
         **(_BUDGET if version > 1 else {"epsilon": FRACTION_TEXT}),
@@ -79,20 +79,20 @@ _FIELDS = {
     }
     for version, entry in _ENTRIES.items()
 }
-"""The fields of a file, by its version."""
 
+#: The text below the table if reports are shuffled.
 SHUFFLER = f"""\
 shuffled collections: {TRUST[0].lower()}{TRUST[1:]}, of at least so many honest reports. What a\
  shuffler that fails loses is what each report tells: the local epsilon in the third column"""
-"""The text below the table if reports are shuffled."""
 
+#: The text below the table if reports are kept.
 DAILY = """\
 permanent reports: all reports of all days are made of so many of each user, at most; the epsilon
   bounds what they tell of the values, for users whose values change on the same days. That a value
   has changed, and when, many days show; and devices with more values, or more starts, than was
   spent lose more"""
-"""The text below the table if reports are kept."""
 
+#: The list of what a `Ledger` does not account for.
 NOT_COVERED = """not covered:
 - one user in two groups that were declared disjoint: such a user loses the sum
 - fewer honest reports than a shuffled collection was promised: Shuffled.require refuses fewer
@@ -104,7 +104,6 @@ NOT_COVERED = """not covered:
 - the kind of trust: of a curator's release the curator knows the truth; an epsilon without a local\
  one beside it
   protects against readers of the releases only, as central privacy does"""
-"""The list of what a `Ledger` does not account for."""
 
 
 class LedgerChanged(MechanismError):

@@ -20,14 +20,12 @@ from mechdesign.base.text import brief
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 
-_ATTACKS = 2
-"""The number of attacks on a table that are tried."""
+_ATTACKS = 2  # the number of attacks on a table that are tried
 
+#: The largest likelihood ratio of several pairs: floats end there.
+#:
+#: :meta hide-value:
 LARGEST_RATIO = 1 << 900
-"""The largest likelihood ratio of several pairs: floats end there.
-
-:meta hide-value:
-"""
 
 _UNBOUNDED = (
     "an output is possible under one input and impossible under another: nothing hides it, whatever"
@@ -54,10 +52,9 @@ class PairClass(NamedTuple):
     second: Fraction
 
 
+#: The type of all reports in classes: ``weight * first`` adds up to 1, and so does ``weight *
+#: second``; the weights add up to at most 1.
 PairLaw: TypeAlias = tuple[PairClass, ...]
-"""The type of all reports in classes: ``weight * first`` adds up to 1, and so does ``weight *
-second``; the weights add up to at most 1.
-"""
 
 
 def merged(classes: Iterable[PairClass]) -> PairLaw:
@@ -277,29 +274,22 @@ def attack_laws_of(weights: Sequence[Sequence[int]]) -> tuple[PairLaw, ...]:
 # PrivacyCurve: delta as a function of epsilon, bounded on both sides, and its inverse.
 
 
-_CLOSE = 2e-4
-"""The tolerance of an epsilon, relative to it."""
+_CLOSE = 2e-4  # the tolerance of an epsilon, relative to it
 
-_SMOOTHINGS = (0.05, 0.02)
-"""The smoothings for upper bounds: the less, the tighter and the slower."""
+_SMOOTHINGS = (0.05, 0.02)  # the smoothings for upper bounds: the less, the tighter and the slower
 
-_FINEST = 0.005
-"""The smoothing where one bound is asked for."""
+_FINEST = 0.005  # the smoothing where one bound is asked for
 
-_SHIFT = 0.03
-"""The smoothing for lower bounds."""
+_SHIFT = 0.03  # the smoothing for lower bounds
 
-_ENOUGH = 1.03
-"""The factor by which less smoothing must improve a bound to be searched with."""
+_ENOUGH = 1.03  # the factor by which less smoothing must improve a bound to be searched with
 
+#: The first epsilon above 0 that is tried, and the largest where ratios have no bound.
 _FIRST, _LARGEST = 2.0**-4, 2048.0
-"""The first epsilon above 0 that is tried, and the largest where ratios have no bound."""
 
-_LIMIT = Fraction(1 << 20)
-"""The largest epsilon whose e^epsilon is written out."""
+_LIMIT = Fraction(1 << 20)  # the largest epsilon whose e^epsilon is written out
 
-_BITS = 128
-"""The precision in bits of e^epsilon as a rational number."""
+_BITS = 128  # the precision in bits of e^epsilon as a rational number
 
 
 class PrivacyCurve(ABC):

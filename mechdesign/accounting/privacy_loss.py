@@ -19,14 +19,14 @@ from mechdesign.exceptions import UnboundedRatio
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon
 
+#: The number of points of a profile, and the inverse of the units of their numbers.
 _POINTS, _UNITS = 64, 1 << 56
-"""The number of points of a profile, and the inverse of the units of their numbers."""
 
+#: The most releases whose ratios are listed, the most of these ratios, and of one release's.
 _RELEASES, _LISTED, _LISTED_ALONE = 16, 64, 256
-"""The most releases whose ratios are listed, the most of these ratios, and of one release's."""
 
+#: The type of likelihood ratios, ascending, with their probabilities under the first neighbour.
 Ratios: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
-"""The type of likelihood ratios, ascending, with their probabilities under the first neighbour."""
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,9 @@ class PrivacyLoss:
         return cls(ratios, infinite, attained)
 
 
-NO_LOSS = PrivacyLoss(((Fraction(1), Fraction(1)),))
-"""The privacy loss of what depends on no user."""
+NO_LOSS = PrivacyLoss(
+    ((Fraction(1), Fraction(1)),)
+)  #: The privacy loss of what depends on no user.
 
 
 def _pair(
@@ -326,8 +327,7 @@ def _spread(loss: PrivacyLoss) -> tuple[Fraction, float]:
 # are in the same order. So one law answers for all pairs of values of a user.
 
 
-_LEAST_POINTS = 512
-"""The largest number of values of the dominating law."""
+_LEAST_POINTS = 512  # the largest number of values of the dominating law
 
 
 def dominating(

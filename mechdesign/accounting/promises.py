@@ -18,14 +18,12 @@ from mechdesign.base.numbers import Rational, ball, exact, precision
 from mechdesign.base.text import brief, shown
 from mechdesign.privacy import exact_epsilon
 
-_LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)
-"""The limits of rho and epsilon."""
+_LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)  #: The limits of rho and epsilon.
 
+# The margin by which `GaussianLoss.epsilon` finds no more than was promised.
 _MARGIN = 1 - Fraction(1, 1 << 32)
-"""The margin by which `GaussianLoss.epsilon` finds no more than was promised."""
 
-_CLOSE = 2.0**-30
-"""The relative excess of noise over the least."""
+_CLOSE = 2.0**-30  # the relative excess of noise over the least
 
 
 @dataclass(frozen=True, init=False)
@@ -147,11 +145,9 @@ def _within(value: float | Rational, name: str) -> Fraction:
 
 _BITS = 192
 
-_GAIN = 2.0**-20
-"""The relative excess of the bound over rho at which it is tight enough."""
+_GAIN = 2.0**-20  # the relative excess of the bound over rho at which it is tight enough
 
-_PIECES = 400
-"""The most pieces; reached only where K is as small as its rounding."""
+_PIECES = 400  # the most pieces; reached only where K is as small as its rounding
 
 
 @dataclass(frozen=True)

@@ -35,23 +35,19 @@ from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelih
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import Metric, Privacy, exact_epsilon
 
-LARGEST_N = 10**12
-"""The most users of whom bounds are computed."""
+LARGEST_N = 10**12  #: The most users of whom bounds are computed.
 
-_BITS = 192
-"""The precision of the laws."""
+_BITS = 192  # the precision of the laws
 
+#: The deltas up to which a profile has many points, and points at all.
 _BULK, _END = Fraction(1, 10**16), Fraction(1, 10**40)
-"""The deltas up to which a profile has many points, and points at all."""
 
+#: The number of points of a profile up to the one, and from there to the other.
 _POINTS, _TAIL = 40, 12
-"""The number of points of a profile up to the one, and from there to the other."""
 
-_BRANCHES = 48
-"""The number of groups of pairs that are looked at for one delta."""
+_BRANCHES = 48  # the number of groups of pairs that are looked at for one delta
 
-_NEARLY = 1.02
-"""The largest factor over the worst pair's delta that may be charged."""
+_NEARLY = 1.02  # the largest factor over the worst pair's delta that may be charged
 
 TRUST = (
     "The shuffler is trusted to drop who sent what, when and from where, and to publish only the"
@@ -305,8 +301,7 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
 # Reports on many days, made of permanent reports that users keep: what all of them tell.
 
 
-LARGEST_PERMANENT = 10**6
-"""The most permanent reports of one user."""
+LARGEST_PERMANENT = 10**6  #: The most permanent reports of one user.
 
 
 @dataclass(frozen=True)

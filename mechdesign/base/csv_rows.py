@@ -18,11 +18,10 @@ from typing import IO, Any, NamedTuple
 from mechdesign.base.files import opened, replacing
 from mechdesign.exceptions import InvalidTable, NoRows
 
+#: What may separate cells. If two split a header into equally many, the first is taken.
 SEPARATORS = (",", ";", "\t", "|")
-"""What may separate cells. If two split a header into equally many, the first is taken."""
 
-_HEADER = 1 << 24
-"""The longest header line, in characters: what has a longer one is no table."""
+_HEADER = 1 << 24  # the longest header line, in characters: what has a longer one is no table
 
 _BOM = "\ufeff"
 

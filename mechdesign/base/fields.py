@@ -23,8 +23,8 @@ from mechdesign.base.files import opened, replacing
 from mechdesign.base.text import reason, shown
 from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
+#: Integers of files are less than this in absolute value, unless a field says otherwise.
 WORD = 1 << 63
-"""Integers of files are less than this in absolute value, unless a field says otherwise."""
 
 _INTEGER = "(?:[0-9]+|0x[0-9a-f]+)"
 _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_INTEGER})?")
@@ -104,8 +104,8 @@ FRACTION_TEXT = _those(
 NUMBER = _those(
     "a finite number", lambda value: type(value) in (int, float) and math.isfinite(value)
 )
+#: Of content that a declaration of its own checks.
 ANYTHING = _those("anything", lambda value: True)
-"""Of content that a declaration of its own checks."""
 
 
 def whole_number(low: int = -WORD, high: int = WORD - 1) -> FieldType:
@@ -255,11 +255,9 @@ def set_fields(instance: Any, **values: Any) -> None:
 # the format declares of it: see `mechdesign.base.fields`.
 
 
-JSON_DEPTH = 64
-"""The deepest nesting of lists and objects that `from_json` reads."""
+JSON_DEPTH = 64  #: The deepest nesting of lists and objects that `from_json` reads.
 
-JSON_BYTES = 1 << 28
-"""The longest text that `from_json` reads."""
+JSON_BYTES = 1 << 28  #: The longest text that `from_json` reads.
 
 
 def from_json(text: str | bytes) -> Any:

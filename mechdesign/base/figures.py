@@ -38,22 +38,20 @@ from matplotlib.ticker import (
 from mechdesign.base.numbers import Floats
 from mechdesign.base.text import printable
 
+#: Okabe and Ito's palette, which colour-blind readers can tell apart.
+#:
+#: It is without its yellow, which is faint on white. The lengths of colours and markers are
+#: coprime, so no two of the first 56 series look alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-"""Okabe and Ito's palette, which colour-blind readers can tell apart.
-
-It is without its yellow, which is faint on white. The lengths of colours and markers are coprime,
-so no two of the first 56 series look alike.
-"""
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.3)), (0, (5, 1.5, 1, 1.5)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "oooo")
 
+#: What is estimated, the truth where it is known, and the error of the estimate.
 ESTIMATE, TRUTH, BAND = COLOURS[0], COLOURS[1], COLOURS[5]
-"""What is estimated, the truth where it is known, and the error of the estimate."""
 
-GRID, MUTED = "0.9", "0.45"
-"""Greys: of lines behind the data, and of what is set apart from them."""
+GRID, MUTED = "0.9", "0.45"  #: Greys: of lines behind the data, and of what is set apart from them.
 
 
 def look(series: int) -> dict[str, Any]:
@@ -90,6 +88,9 @@ _LOOKS = [look(series) for series in range(len(COLOURS) * len(MARKERS))]
 
 _LOCK = RLock()
 
+#: What `style` sets of matplotlib's parameters: a dict, whose keys not all releases type alike.
+#:
+#: Fonts, and how large text is, are the user's.
 STYLE: Any = {
     "axes.axisbelow": True,
     "axes.formatter.limits": (-4, 7),  # plain numbers, with no factor at the end of the axis
@@ -111,10 +112,6 @@ STYLE: Any = {
     "pdf.fonttype": 42,  # texts are texts, in the font itself
     "savefig.dpi": 200,
 }
-"""What `style` sets of matplotlib's parameters: a dict, whose keys not all releases type alike.
-
-Fonts, and how large text is, are the user's.
-"""
 
 
 @contextmanager

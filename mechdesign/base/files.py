@@ -94,8 +94,7 @@ def _sync(directory: Path) -> None:
 # The progress of a long computation, on standard error.
 
 
-_REDRAWN, _WRITTEN = 0.2, 5.0
-"""Seconds after which a bar is drawn anew, and a line is written."""
+_REDRAWN, _WRITTEN = 0.2, 5.0  #: Seconds after which a bar is drawn anew, and a line is written.
 
 _PERCENTAGE = "{desc}: {percentage:.0f}%{postfix} [{elapsed}<{remaining}]"
 _STEPS, _NO_STEPS = "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]", "{desc}{postfix} [{elapsed}]"

@@ -23,14 +23,13 @@ from flint import arb, ctx, fmpq
 from mechdesign.base.text import from_text, shown
 from mechdesign.exceptions import InexactNumber, InvalidCount
 
+#: What is accepted where an exact number is wanted.
+#:
+#: Such as ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"`` or ``Decimal("0.9")``.
 Rational: TypeAlias = Fraction | int | str | Decimal
-"""What is accepted where an exact number is wanted.
 
-Such as ``Fraction(9, 10)``, ``1``, ``"9/10"``, ``"0.9"`` or ``Decimal("0.9")``.
-"""
-
+# What is no number is refused, whatever the caller's context.
 _STRICT = Context(traps=[InvalidOperation])
-"""What is no number is refused, whatever the caller's context."""
 
 _EXPONENT_LIMIT = 100_000
 
@@ -204,11 +203,9 @@ def _is_count(value: Any, largest: int) -> bool:
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Items: TypeAlias = npt.NDArray[np.int64]
-"""Numbers of items, 0 .. domain-1."""
+Items: TypeAlias = npt.NDArray[np.int64]  #: Numbers of items, 0 .. domain-1.
 Booleans: TypeAlias = npt.NDArray[np.bool_]
-Words: TypeAlias = npt.NDArray[np.uint64]
-"""64 bits each."""
+Words: TypeAlias = npt.NDArray[np.uint64]  #: 64 bits each.
 
 
 # ------------------------------------------------------------------------------------------------
@@ -220,8 +217,7 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 
 
 _THREADS_LOCK = Lock()
-_RUNNING: list[Any] = []
-"""The limit once for every wrapped function that runs, in whatever thread."""
+_RUNNING: list[Any] = []  # the limit once for every wrapped function that runs, in whatever thread
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -260,8 +256,8 @@ def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
 # matrices is off by any factor, and may be indefinite. So what is factored here are products.
 
 
+# How far entries of a product are off at most, relative to the roots of the diagonal's.
 _ROUNDED = 2e-13
-"""How far entries of a product are off at most, relative to the roots of the diagonal's."""
 
 
 def cholesky(product: Floats, diagonal: Floats) -> Floats:
@@ -293,14 +289,12 @@ def posterior_root(root: Floats, product: Floats) -> tuple[Floats, float]:
 # Where random words come from: the operating system, or a seeded generator.
 
 
-BitSource: TypeAlias = Callable[[int], Words]
-"""Given k, k uniform 64-bit words."""
+BitSource: TypeAlias = Callable[[int], Words]  #: Given k, k uniform 64-bit words.
 
+# Bit generators whose raw outputs are the words that `numpy.random.Generator.integers` gives.
+#
+# For a few words `integers` takes ten times as long.
 _OF_WORDS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
-"""Bit generators whose raw outputs are the words that `numpy.random.Generator.integers` gives.
-
-For a few words `integers` takes ten times as long.
-"""
 
 
 def bit_source(rng: np.random.Generator | None) -> BitSource:

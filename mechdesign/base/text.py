@@ -11,20 +11,23 @@ from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from textwrap import fill
 
+# Integers below it are written in decimal, larger ones in hexadecimal.
+#
+# Python refuses very long decimal conversions.
 _DECIMAL_LIMIT = 1 << 2048
-"""Integers below it are written in decimal, larger ones in hexadecimal.
 
-Python refuses very long decimal conversions.
-"""
-
+# The most decimal digits that Python converts by default; the time grows with their square.
 _LONGEST_DECIMAL = 4300
-"""The most decimal digits that Python converts by default; the time grows with their square."""
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says of a file that has no room."""
+FULL = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+)  #: What the system says of a file that has no room.
 
 _INTEGER = re.compile("-?(?:[0-9]+|0x[0-9a-f]+)")
 
+# Characters that have no width or show nothing, although `str.isprintable` accepts them.
 _INVISIBLE = frozenset(
     chr(code)
     for first, last in (
@@ -40,7 +43,6 @@ _INVISIBLE = frozenset(
     )
     for code in range(first, last + 1)
 )
-"""Characters that have no width or show nothing, although `str.isprintable` accepts them."""
 
 
 def printable(text: str) -> str:

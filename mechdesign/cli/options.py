@@ -25,13 +25,12 @@ from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 PICTURES = (".png", ".pdf", ".svg")
 
+#: Adds a command, given its name, a function that runs it, a description and an example.
+#:
+#: The function returns the exit code.
 AddCommand: TypeAlias = Callable[
     [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
 ]
-"""Adds a command, given its name, a function that runs it, a description and an example.
-
-The function returns the exit code.
-"""
 
 
 def say(line: str, stream: TextIO | None = None) -> None:
@@ -342,8 +341,7 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
     return privacy
 
 
-_WEAK = 10
-"""Epsilons above it are warned of."""
+_WEAK = 10  # epsilons above it are warned of
 
 
 def warn_of(options: argparse.Namespace) -> None:

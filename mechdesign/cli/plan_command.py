@@ -174,8 +174,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-_LARGEST_IN_ODDS = 20
-"""Factors beyond e to this are no help to anybody."""
+_LARGEST_IN_ODDS = 20  # factors beyond e to this are no help to anybody
 
 
 def add_ledger(add: AddCommand) -> None:

@@ -43,6 +43,7 @@ from mechdesign.exceptions import (
 )
 from mechdesign.planning.trust import Unreachable
 
+# Errors that answer the request, for exit code 1; others mean that the request was wrong.
 _NO = (
     PrivacyViolation,
     CertificateRejected,
@@ -52,7 +53,6 @@ _NO = (
     Unreachable,
     BudgetExceeded,
 )
-"""Errors that answer the request, for exit code 1; others mean that the request was wrong."""
 
 _EXAMPLES = """examples:
   mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json\

@@ -47,8 +47,7 @@ from mechdesign.tables.suppression import SuppressionRule
 from mechdesign.tables.suppression_comparison import compare_suppression
 from mechdesign.tables.table_release import TableRelease, release
 
-_SHOWN = 8
-"""Sizes of groups whose errors are printed; --json has all."""
+_SHOWN = 8  # sizes of groups whose errors are printed; --json has all
 
 _TABLE_NOTES = """columns of a .csv file:
   those of --total and --keep, the public size, and the released count under the name of --count;

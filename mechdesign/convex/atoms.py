@@ -25,11 +25,9 @@ from flint import arb
 
 from mechdesign.base.numbers import Floats, ball
 
-Slope = tuple[Fraction, ...]
-"""The type of an exact slope, one number for each argument."""
+Slope = tuple[Fraction, ...]  #: The type of an exact slope, one number for each argument.
 
-_GRID = 1 << 60
-"""The grid of slopes: they are rounded to multiples of 1 / _GRID."""
+_GRID = 1 << 60  # the grid of slopes: they are rounded to multiples of 1 / _GRID
 
 _TINY = 1e-30
 
@@ -49,8 +47,7 @@ class OutsideDomain(ArithmeticError):
 class Atom(ABC):
     """A convex function of ``arguments`` real numbers, infinite outside of its domain."""
 
-    name: ClassVar[str]
-    """The name in messages."""
+    name: ClassVar[str]  #: The name in messages.
 
     @abstractmethod
     def value(self, u: Sequence[arb]) -> arb:

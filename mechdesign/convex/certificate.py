@@ -28,8 +28,7 @@ from mechdesign.losses import Costs
 from mechdesign.mechanism.table import Table
 from mechdesign.optimisation.certificate import Certificate, Verification
 
-PRECISION = 192
-"""The precision of the balls, in bits."""
+PRECISION = 192  #: The precision of the balls, in bits.
 
 
 @dataclass(frozen=True)

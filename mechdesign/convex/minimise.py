@@ -29,17 +29,13 @@ from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 
-_ROUNDS = 60
-"""The most linear programs that are solved for one certificate."""
+_ROUNDS = 60  # the most linear programs that are solved for one certificate
 
-_CLOSE = 1e-8
-"""The relative gap, in floats, at which no more planes are added."""
+_CLOSE = 1e-8  # the relative gap, in floats, at which no more planes are added
 
-_LEAST = 1e-14
-"""Entries of tables of floats are at least this: slopes are finite there."""
+_LEAST = 1e-14  # entries of tables of floats are at least this: slopes are finite there
 
-_GRID_BITS = 64
-"""Costs are rounded down to multiples of 2^-64."""
+_GRID_BITS = 64  # costs are rounded down to multiples of 2^-64
 
 
 def minimised(

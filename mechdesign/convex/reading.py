@@ -45,8 +45,8 @@ from mechdesign.losses import Costs
 from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.values import Values
 
+#: An array of affine forms or exact numbers, in the shape of an expression.
 Forms: TypeAlias = npt.NDArray[np.object_]
-"""An array of affine forms or exact numbers, in the shape of an expression."""
 
 
 def load() -> ModuleType:

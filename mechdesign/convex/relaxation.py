@@ -26,8 +26,7 @@ from mechdesign.convex.statement import Statement
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.constraints import Constraints
 
-_TOLERANCE = 1e-10
-"""The feasibility tolerances of the solver: the least that it accepts."""
+_TOLERANCE = 1e-10  # the feasibility tolerances of the solver: the least that it accepts
 
 
 @dataclass(frozen=True)
@@ -235,12 +234,12 @@ def _unit(values: Floats) -> Floats:
 
 _FILTERS = Lock()
 
+# Solvers with their options, in the order in which they are tried.
 _ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
     ("CLARABEL", {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}),
     ("CLARABEL", {}),
     ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 100_000}),
 )
-"""Solvers with their options, in the order in which they are tried."""
 
 
 def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:

@@ -19,11 +19,11 @@ from mechdesign.mechanism.values import Values
 from mechdesign.properties import Property
 from mechdesign.requirements import Inequality, Linear, Relation
 
+#: A function of the table, a variable of cvxpy, that returns a scalar expression of cvxpy.
 Objective: TypeAlias = Callable[[Any], Any]
-"""A function of the table, a variable of cvxpy, that returns a scalar expression of cvxpy."""
 
+#: A function of the table, a variable of cvxpy, that returns constraints of cvxpy.
 Requirements: TypeAlias = Callable[[Any], Iterable[Any]]
-"""A function of the table, a variable of cvxpy, that returns constraints of cvxpy."""
 
 
 @dataclass(frozen=True)

@@ -137,11 +137,10 @@ class ErrorTable:
         return "\n".join(aligned([head, *rows]))
 
 
-_FIXED = RepeatErrors._fields[:-1]
-"""The columns that every table has."""
+_FIXED = RepeatErrors._fields[:-1]  # the columns that every table has
 
+# How far the truth may be out of an interval: of what is known exactly that has no width.
 _ROUNDING = 1e-9
-"""How far the truth may be out of an interval: of what is known exactly that has no width."""
 
 
 def _cells(row: RepeatErrors) -> tuple[object, ...]:
@@ -506,6 +505,7 @@ def _kept(
     return {case: rows for case, rows in found.items() if case in wanted}
 
 
+# Of the columns of `_FIXED`.
 _KINDS: tuple[Callable[[str], Any], ...] = (
     str,
     str,
@@ -517,4 +517,3 @@ _KINDS: tuple[Callable[[str], Any], ...] = (
     *(float,) * 5,
     str,
 )
-"""Of the columns of `_FIXED`."""

@@ -13,8 +13,8 @@ import numpy as np
 from mechdesign.base.numbers import Floats, Integers, whole
 from mechdesign.base.text import shown
 
+#: A function of answers and of the truth, both of shape (number,).
 Measure: TypeAlias = Callable[[Floats, Floats], float]
-"""A function of answers and of the truth, both of shape (number,)."""
 
 
 def mean_absolute(answers: Floats, truth: Floats) -> float:
@@ -201,8 +201,7 @@ class EstimatedBy:
 # What protocols are tried out on: populations, and the true answers to questions about them.
 
 
-_ROUNDED = 1e-6
-"""How far the sum of shares may be from 1."""
+_ROUNDED = 1e-6  # how far the sum of shares may be from 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ from mechdesign.base.figures import legend_entries, look, mark_numbers, style
 from mechdesign.base.text import listed, printable, shown
 from mechdesign.evaluate.measures import Summary
 
-_ACROSS = 3
-"""Panels in a row, at most."""
+_ACROSS = 3  # panels in a row, at most
 
 
 @style()

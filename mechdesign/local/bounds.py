@@ -37,14 +37,13 @@ from mechdesign.local.patterns import Patterns
 
 _LARGEST_LOG = 300.0
 
+#: The number of points of a grid, and its ends, in logarithms of odds.
 _COARSE, _RANGE = 80, (-4.0, 6.0)
-"""The number of points of a grid, and its ends, in logarithms of odds."""
 
+#: The number of times that intervals are split for the bound, and into how many.
 _SPLITS, _PIECES = 6, 8
-"""The number of times that intervals are split for the bound, and into how many."""
 
-_SHARPNESS = (30.0, 300.0, 3000.0)
-"""The sharpness of the smooth maxima, one after another."""
+_SHARPNESS = (30.0, 300.0, 3000.0)  # the sharpness of the smooth maxima, one after another
 
 
 @dataclass(frozen=True)
@@ -226,8 +225,7 @@ class MomentProgram:
 # they have an input.
 
 
-_CLASSES = 64
-"""The number of classes of patterns that are parted at a time."""
+_CLASSES = 64  # the number of classes of patterns that are parted at a time
 
 
 def most_valued(

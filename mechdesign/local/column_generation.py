@@ -28,11 +28,11 @@ from mechdesign.lp.exact_solution import certify
 from mechdesign.lp.highs import FloatProgram, solve, to_float
 from mechdesign.utilities.sublinear_utility import Pattern, Utility, upper
 
+#: A pattern up to swaps of interchangeable items: the number of each class at level 1.
 Counts: TypeAlias = tuple[int, ...]
-"""A pattern up to swaps of interchangeable items: the number of each class at level 1."""
 
+#: The largest number of patterns, symmetric ones counted once, that are enumerated.
 ENUMERATED = 1 << 16
-"""The largest number of patterns, symmetric ones counted once, that are enumerated."""
 
 _MAX_ROUNDS = 200
 _AT_ONCE = 40
@@ -240,12 +240,11 @@ def _guessed(
     return {}, [largest * to_fmpq(Fraction(value)) for value in prices.tolist()]
 
 
+# The type of pricing: from a price for each class to a bound and to patterns.
+#
+# The bound, if known, is a proved upper bound on the reduced cost of any row. The patterns are some
+# with a positive reduced cost.
 _Pricing: TypeAlias = Callable[[Sequence[fmpq]], tuple[fmpq | None, list[Counts]]]
-"""The type of pricing: from a price for each class to a bound and to patterns.
-
-The bound, if known, is a proved upper bound on the reduced cost of any row. The patterns are some
-with a positive reduced cost.
-"""
 
 
 def _by_enumeration(patterns: Candidates) -> _Pricing:

@@ -187,14 +187,13 @@ def variances_by_input(table: Floats, gram: Floats, prior: Floats) -> Floats:
 
 _STEPS = 100
 
-_SHORTER = 0.95
-"""The largest step, as a fraction of the distance to the boundary."""
+_SHORTER = 0.95  # the largest step, as a fraction of the distance to the boundary
 
+# The least starting weights and priors, relative to their mean, since steps are short near 0.
 _LEAST = 0.1
-"""The least starting weights and priors, relative to their mean, since steps are short near 0."""
 
+# The resolution of variances, relative to the mean of the diagonal of the Gram matrix.
 _USUAL = 1e-3
-"""The resolution of variances, relative to the mean of the diagonal of the Gram matrix."""
 
 
 def saddle_point(

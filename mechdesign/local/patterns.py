@@ -21,8 +21,8 @@ from mechdesign.optimisation.optimal import Design, design
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 
+#: The type of patterns, shape (outputs, domain): True where an output favours an input.
 Patterns: TypeAlias = npt.NDArray[np.bool_]
-"""The type of patterns, shape (outputs, domain): True where an output favours an input."""
 
 # A balanced set of patterns favours every input equally often: its rows, with equal weights, are a
 # mechanism.
@@ -245,8 +245,8 @@ def square(
 # Workloads: sets of linear queries over the frequencies of items, and their Gram matrices.
 
 
+#: The names of workloads: all single items; 0 .. b for all b; a .. b for all a <= b.
 NAMES = ("histogram", "prefixes", "ranges")
-"""The names of workloads: all single items; 0 .. b for all b; a .. b for all a <= b."""
 
 
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:

@@ -29,17 +29,14 @@ from mechdesign.local.windows import (
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.privacy import Privacy, exact_epsilon
 
-_UNITS = 1 << 62
-"""Weights of the table are integers that add up to this in every column."""
+_UNITS = 1 << 62  # weights of the table are integers that add up to this in every column
 
-_LEAST_BLANKET = 1e-6
-"""The least mass of the blanket, also if less would keep (epsilon, delta)."""
+_LEAST_BLANKET = 1e-6  # the least mass of the blanket, also if less would keep (epsilon, delta)
 
-_CLOSE = 1e-3
-"""The tolerance of the odds of the blanket, relative to them."""
+_CLOSE = 1e-3  # the tolerance of the odds of the blanket, relative to them
 
+# The relative excess over the bound up to which randomised response is not improved on.
 _CLOSE_ENOUGH = 0.01
-"""The relative excess over the bound up to which randomised response is not improved on."""
 
 
 @dataclass(frozen=True)

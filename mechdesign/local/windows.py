@@ -24,25 +24,23 @@ from scipy.optimize import minimize
 
 from mechdesign.base.numbers import Floats, Integers
 
+# The exponents of the norms that take the place of the maximum over pairs, one after another.
 _SHARPNESS = (30, 200, 2000)
-"""The exponents of the norms that take the place of the maximum over pairs, one after another."""
 
 _STEPS = 500
 
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 
+# The widest windows to start from: where few are drawn at random, wide ones lead astray.
 _WIDEST = (8, 64)
-"""The widest windows to start from: where few are drawn at random, wide ones lead astray."""
 
+# The likelihood of truthful reports, relative to the blanket, below which they are left out; where
+# none is likelier than the blanket, relative to the likeliest.
 _NEGLIGIBLE = 0.05
-"""The likelihood of truthful reports, relative to the blanket, below which they are left out;
-where none is likelier than the blanket, relative to the likeliest."""
 
-_RARE = 1e-3
-"""The share of truthful reports below which a width is left out."""
+_RARE = 1e-3  # the share of truthful reports below which a width is left out
 
-_LOWEST = -28.0
-"""The least logarithm of a share or a height, relative to the largest."""
+_LOWEST = -28.0  # the least logarithm of a share or a height, relative to the largest
 
 
 class Target(NamedTuple):

@@ -30,41 +30,36 @@ from mechdesign.local.patterns import Patterns, balanced, best_of, climb, gram, 
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.privacy import Privacy
 
-_UNITS = 1 << 62
-"""Weights of the table are integers that add up to this in every column."""
+_UNITS = 1 << 62  # weights of the table are integers that add up to this in every column
 
+# The share of users who answer by a weaker mechanism, which takes up all rounding.
 _REPAIR = Fraction(1, 1 << 20)
-"""The share of users who answer by a weaker mechanism, which takes up all rounding."""
 
+# The largest number of inputs with which every pattern is priced, for an exact bound.
 _ALL_PATTERNS = 16
-"""The largest number of inputs with which every pattern is priced, for an exact bound."""
 
+# The largest number of inputs with which all patterns are weighed at once for the worst one.
 _AT_ONCE = 8
-"""The largest number of inputs with which all patterns are weighed at once for the worst one."""
 
+# The largest number of inputs with which rows are weighed one by one; beyond, in balanced sets.
+#
+# Up to twice as many inputs, rows are weighed one by one at the end only.
 _ONE_BY_ONE = 64
-"""The largest number of inputs with which rows are weighed one by one; beyond, in balanced sets.
-
-Up to twice as many inputs, rows are weighed one by one at the end only.
-"""
 
 _LEAST_SHARE = 1e-3
 
+#: The tolerance and the rounds of branch and bound over all patterns: every time, and every
+#: `_PATIENCE` rounds, where a second try is for gaps that are not small after the first.
 _CLOSE, _QUICK, _THOROUGH = 2e-3, (4,), (60, 2000)
-"""The tolerance and the rounds of branch and bound over all patterns: every time, and every
-`_PATIENCE` rounds, where a second try is for gaps that are not small after the first.
-"""
 
+#: The number of rounds of pricing after which a larger gap is enough, and that gap.
 _PATIENCE, _ENOUGH = 30, 0.01
-"""The number of rounds of pricing after which a larger gap is enough, and that gap."""
 
+# The probability, relative to the largest, below which rows are dropped, if no more variance than
+# that is lost.
 _NEGLIGIBLE = 1e-5
-"""The probability, relative to the largest, below which rows are dropped, if no more variance
-than that is lost.
-"""
 
-_ROUNDING = 5e-13
-"""The rounding error of a variance of 0, relative to the variance of a histogram."""
+_ROUNDING = 5e-13  # the rounding error of a variance of 0, relative to the variance of a histogram
 
 
 @dataclass(frozen=True)

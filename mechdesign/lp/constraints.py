@@ -49,10 +49,8 @@ class Constraints:
     coefficients: tuple[Fraction, ...]
     bound: Fraction
     equality: bool
-    name: str = ""
-    """Identifies the group in a program."""
-    kind: str = ""
-    """The kind of the constraints, for code that states or rewrites programs."""
+    name: str = ""  #: Identifies the group in a program.
+    kind: str = ""  #: The kind of the constraints, for code that states or rewrites programs.
 
     def __post_init__(self) -> None:
         if self.cells.ndim != 2 or self.cells.shape[1] != len(self.coefficients):

@@ -30,23 +30,20 @@ from mechdesign.lp.highs import INTERIOR_POINT_CONSTRAINTS, FloatProgram, Progre
 from mechdesign.lp.simplex import Basis, Problem, Vertex, reoptimised
 
 MAX_REFINEMENTS = 40
-MAX_WORK = 2_000_000
-"""Exact simplex steps times constraints of the program: about a minute."""
+MAX_WORK = 2_000_000  #: Exact simplex steps times constraints of the program: about a minute.
 
+# Refinements without progress after which refinement ends.
+#
+# A refinement that lowers the primal or dual violation may at first raise the other a little.
 _PATIENCE = 3
-"""Refinements without progress after which refinement ends.
 
-A refinement that lowers the primal or dual violation may at first raise the other a little.
-"""
-
+# The scaled distance beyond which one is treated as infinite; scaled costs are clipped to it.
 _FAR = 1e9
-"""The scaled distance beyond which one is treated as infinite; scaled costs are clipped to it."""
 
+#: The unit in which distances are scaled if none is violated, and the least unit of costs.
+#:
+#: A smaller unit of costs would scale them out of proportion.
 _FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
-"""The unit in which distances are scaled if none is violated, and the least unit of costs.
-
-A smaller unit of costs would scale them out of proportion.
-"""
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,13 @@ from mechdesign.base.numbers import Booleans, Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.simplex import Basis, Problem
 
+#: A function that is called from time to time with a short text about the progress.
 Progress: TypeAlias = Callable[[str], None]
-"""A function that is called from time to time with a short text about the progress."""
 
+#: The number of constraints above which the interior point method, with crossover, is used.
+#:
+#: There it is quicker on mechanism programs than the dual simplex method.
 INTERIOR_POINT_CONSTRAINTS = 5_000
-"""The number of constraints above which the interior point method, with crossover, is used.
-
-There it is quicker on mechanism programs than the dual simplex method.
-"""
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,10 @@ def _row(
 # cells wants the second one small, since the error of a total adds up from it.
 
 
+#: What a line below a table says of the second error.
 UNBIASED = "unbiased SE: of one group's unbiased estimate, from which the error of a total adds up"
-"""What a line below a table says of the second error."""
 
-_SMALL = 2.0**-16
-"""A weighted variance below this part of the largest has too few digits in floats."""
+_SMALL = 2.0**-16  # A weighted variance below this part of the largest has too few digits in floats
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,10 @@ from fractions import Fraction
 
 from mechdesign.base.text import aligned, brief, percent
 
-_ALL_UP_TO = 10
-"""Below this distance a printed table has every error."""
+_ALL_UP_TO = 10  # below this distance a printed table has every error
 
+# From it on, those of these distances that occur, and the largest.
 _BEYOND = tuple(step * 10**power for power in range(1, 11) for step in (1, 2, 5))
-"""From it on, those of these distances that occur, and the largest."""
 
 
 @dataclass(frozen=True, repr=False)

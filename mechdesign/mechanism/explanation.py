@@ -22,24 +22,22 @@ from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values, distances, errors
 from mechdesign.privacy import Privacy
 
+#: The questions that `Explanation.answers` answers, in order.
 QUESTIONS = (
     "How far off is a published value?",
     "For which true counts is it worst?",
     "What does a published value say about the truth?",
     "What does one person risk?",
 )
-"""The questions that `Explanation.answers` answers, in order."""
 
-LIKELY = Fraction(9, 10)
-"""The probability of the range that `PublishedValue` names."""
+LIKELY = Fraction(9, 10)  #: The probability of the range that `PublishedValue` names.
 
 _WIDTH = 100
 
+# The most true counts whose biases are all told in words; of more, the first and last ones.
 _BIASES = 12
-"""The most true counts whose biases are all told in words; of more, the first and last ones."""
 
-_SHOWN = 3
-"""The number of published values that are explained in words: first, middle and last one."""
+_SHOWN = 3  # the number of published values that are explained in words: first, middle and last one
 
 
 @dataclass(frozen=True)

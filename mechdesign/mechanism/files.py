@@ -62,23 +62,19 @@ from mechdesign.properties import Property, resolve
 # integers on an ordinary machine, and rather too large than too small.
 
 
+#: Estimated nanoseconds that checking a file may take, for each full or partial megabyte of it.
 WORK = 1_000_000_000
-"""Estimated nanoseconds that checking a file may take, for each full or partial megabyte of it."""
 
-MOST_PROPERTIES = 64
-"""How many properties a certificate may name."""
+MOST_PROPERTIES = 64  #: How many properties a certificate may name.
 
-_PUNCTUATION = re.compile("[^0-9a-fx/]+")
-"""What separates the numbers in the text of a property."""
+_PUNCTUATION = re.compile("[^0-9a-fx/]+")  # what separates the numbers in the text of a property
 
-_STEP = 400
-"""Nanoseconds for a comparison or a sum of short numbers, and the loop around it."""
+_STEP = 400  # nanoseconds for a comparison or a sum of short numbers, and the loop around it
 
+# Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory.
 _CONSTRAINT = 500
-"""Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory."""
 
-_ROOT = 700_000
-"""Nanoseconds for the most expensive irrational cost."""
+_ROOT = 700_000  # nanoseconds for the most expensive irrational cost
 
 
 class Work:
@@ -217,6 +213,7 @@ _CERTIFICATE = record(
     }
 )
 
+# What `described` makes for counts from 0: version 1 of the format.
 _FIELDS = {
     "alpha": FRACTION_TEXT,
     "neighbours": one_of("adjacent", "all")
@@ -227,12 +224,10 @@ _FIELDS = {
     "weights": list_of(list_of(INTEGER_TEXT)),
     "certificate": optional(_CERTIFICATE),
 }
-"""What `described` makes for counts from 0: version 1 of the format."""
 
 _COUNTS = record({"counts": _PAIR}) | record({"pairs": _PAIR}) | record({"bands": list_of(_PAIR)})
 
-_VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}
-"""The fields of version 2 besides."""
+_VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}  # the fields of version 2 besides
 
 _VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}}
 

@@ -326,8 +326,7 @@ class Mechanism(Table):
 # Release a column of true counts in a CSV file, a block of rows at a time.
 
 
-_ROWS = 1 << 10
-"""Rows held at a time: few enough for the cache. Seeded draws do not depend on it."""
+_ROWS = 1 << 10  # rows held at a time: few enough for the cache. Seeded draws do not depend on it.
 
 
 class Read(NamedTuple):

@@ -151,15 +151,12 @@ class Table:
 
     __slots__ = ("__dict__", "denominator", "input_values", "output_values", "privacy", "weights")
 
+    #: Integer numerators over `denominator`, without a common factor of all.
     weights: tuple[tuple[int, ...], ...]
-    """Integer numerators over `denominator`, without a common factor of all."""
-    denominator: int
-    """At least 1."""
+    denominator: int  #: At least 1.
     privacy: Privacy
-    output_values: Values
-    """What the rows stand for."""
-    input_values: Values
-    """What the columns stand for."""
+    output_values: Values  #: What the rows stand for.
+    input_values: Values  #: What the columns stand for.
 
     def __init__(
         self,

@@ -23,11 +23,10 @@ from mechdesign.losses import prior_over
 from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.values import Counts
 
-_PRECISIONS = (128, 512, 2048)
-"""The precisions in bits that are tried before exact arithmetic."""
+_PRECISIONS = (128, 512, 2048)  # the precisions in bits that are tried before exact arithmetic
 
+# The largest error of what is enclosed, relative to the largest number of its kind.
 _ACCURACY = 2.0**-51
-"""The largest error of what is enclosed, relative to the largest number of its kind."""
 
 
 class UnbiasedEstimate:

@@ -18,8 +18,7 @@ from mechdesign.base.numbers import Integers, checked_counts, whole
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 
-LARGEST = 1 << 31
-"""The largest count, of either sign, that inputs and outputs stand for."""
+LARGEST = 1 << 31  #: The largest count, of either sign, that inputs and outputs stand for.
 
 
 class Values(ABC):

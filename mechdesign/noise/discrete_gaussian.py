@@ -29,16 +29,16 @@ from mechdesign.base.numbers import (
 from mechdesign.base.text import brief
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 
+#: The limits of sigma^2: a draw stays inside 64 bits but with probability below exp(-2^59).
 LEAST_SIGMA2, LARGEST_SIGMA2 = Fraction(1, 1 << 16), Fraction(1 << 64)
-"""The limits of sigma^2: a draw stays inside 64 bits but with probability below exp(-2^59)."""
 
+# A bound above the relative error of an acceptance probability that is computed in floats.
 _ERROR = 2.0**-40
-"""A bound above the relative error of an acceptance probability that is computed in floats."""
 
 _CHUNK = 1 << 16
 
+# The sigma^2 up to which the variance is summed; beyond, it is sigma^2 to within e^-1200 of it.
 _SERIES = Fraction(64)
-"""The sigma^2 up to which the variance is summed; beyond, it is sigma^2 to within e^-1200 of it."""
 
 
 class DiscreteGaussian:

@@ -17,19 +17,15 @@ from mechdesign.base.text import brief
 
 Ints = npt.NDArray[np.int64]
 
+#: The largest 1 / (1 - alpha): an answer then stays inside 64 bits but with probability below
+#: exp(-2^15).
 LARGEST_SCALE = 1 << 46
-"""The largest 1 / (1 - alpha): an answer then stays inside 64 bits but with probability below
-exp(-2^15).
-"""
 
-_CHUNK = 1 << 16
-"""The draws handled at a time, so that the working arrays stay in cache."""
+_CHUNK = 1 << 16  # the draws handled at a time, so that the working arrays stay in cache
 
-_TAIL_BITS = 40
-"""The negative binary logarithm of the probability beyond the table, about."""
+_TAIL_BITS = 40  # the negative binary logarithm of the probability beyond the table, about
 
-_DIGIT = 6
-"""The bits of a digit of U; a digit has a table of 2^6 powers."""
+_DIGIT = 6  # the bits of a digit of U; a digit has a table of 2^6 powers
 
 
 class DiscreteLaplace:

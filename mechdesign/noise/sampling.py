@@ -19,11 +19,9 @@ import numpy.typing as npt
 
 from mechdesign.base.numbers import BitSource, Words, bit_source, checked_counts
 
-_CHUNK = 1 << 16
-"""Draws handled at a time, so that the working arrays stay in cache."""
+_CHUNK = 1 << 16  # draws handled at a time, so that the working arrays stay in cache
 
-_GUIDE_ENTRIES = 1 << 18
-"""Size of the table that answers most draws with one look-up."""
+_GUIDE_ENTRIES = 1 << 18  # size of the table that answers most draws with one look-up
 
 _UNDECIDED = -1
 

@@ -40,11 +40,11 @@ from mechdesign.optimisation.formulation import mechanism_program, reflection
 from mechdesign.privacy import Privacy
 from mechdesign.requirements import Inequality, Linear
 
+# The names of groups of constraints that a stated program may have.
 _STATED = {"column sums", "privacy", "RH", "RM", "CH", "CM", "F", "WH", "S"}
-"""The names of groups of constraints that a stated program may have."""
 
+# The type of stated constraints: names of groups, and numbers of constraints in them.
 _Parts: TypeAlias = Iterable[tuple[str, Integers]]
-"""The type of stated constraints: names of groups, and numbers of constraints in them."""
 
 
 @dataclass(frozen=True)
@@ -294,8 +294,8 @@ def _sums(
 # requirement, so the second program is an ordinary one, and its certificate is, too.
 
 
+# The most variables of programs that are decided: a rank takes some ten seconds then.
 _MOST_VARIABLES = 1 << 12
-"""The most variables of programs that are decided: a rank takes some ten seconds then."""
 
 _PRIME = (1 << 61) - 1
 

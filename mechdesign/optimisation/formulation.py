@@ -23,8 +23,7 @@ from mechdesign.mechanism.values import Values
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
 
-PRIVACY = "privacy"
-"""The kind of the constraints that state privacy."""
+PRIVACY = "privacy"  #: The kind of the constraints that state privacy.
 
 
 def mechanism_program(
@@ -137,11 +136,10 @@ def _named(name: str, groups: Iterable[Constraints]) -> list[Constraints]:
 # certificate never mentions auxiliary variables.
 
 
+# The distance of inputs that are not neighbours: more than any chain of neighbours has.
 _UNRELATED = 1 << 40
-"""The distance of inputs that are not neighbours: more than any chain of neighbours has."""
 
-_LEAST = 1e-6
-"""The probability below which floats need not tell one from 0."""
+_LEAST = 1e-6  # the probability below which floats need not tell one from 0
 
 
 @dataclass(frozen=True)
@@ -168,8 +166,7 @@ class Compact:
     kept: tuple[Integers, ...]
     cliques: tuple[Clique, ...]
     inputs: int
-    sizes: Floats
-    """The scaling of the variables: about as large as they are where that is known."""
+    sizes: Floats  #: The scaling of the variables: about as large as they are where that is known.
 
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]

@@ -176,17 +176,13 @@ def _sentence(request: Request, possible: Privacy | None, impossible: Privacy | 
 # exactly, so that either answer is proved.
 
 
-LARGEST_EPSILON = Decimal(10)
-"""The largest epsilon at which a request is tried."""
+LARGEST_EPSILON = Decimal(10)  #: The largest epsilon at which a request is tried.
 
-_LEAST_EPSILON = Decimal("1e-9")
-"""The least that is told apart from 0."""
+_LEAST_EPSILON = Decimal("1e-9")  # the least that is told apart from 0
 
-_FIRST_EPSILON = Decimal("0.1")
-"""The least that is tried first."""
+_FIRST_EPSILON = Decimal("0.1")  # the least that is tried first
 
-_DIGITS = 6
-"""Significant digits of an epsilon that is tried."""
+_DIGITS = 6  # significant digits of an epsilon that is tried
 
 
 def incompatible(

@@ -26,15 +26,14 @@ from mechdesign.optimisation.infeasibility import Request
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
 
-_SMALL = 64
-"""Up to so many counts the program of the whole table is solved, as quickly."""
+_SMALL = 64  # up to so many counts the program of the whole table is solved, as quickly
 
+#: The most seconds and bytes that a design may be expected to take.
 _SECONDS, _BYTES = 86400, 1 << 34
-"""The most seconds and bytes that a design may be expected to take."""
 
 
+# Those of the stated program, by name of group and number of the constraint.
 _Multipliers: TypeAlias = dict[str, dict[int, Fraction]]
-"""Those of the stated program, by name of group and number of the constraint."""
 
 
 @dataclass(frozen=True)

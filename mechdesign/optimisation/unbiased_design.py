@@ -38,23 +38,22 @@ from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, PropertyLike
 from mechdesign.requirements import Unbiased
 
+#: The largest group for which mechanisms other than GM are searched for, in some minutes.
 LARGEST_GROUP = 32
-"""The largest group for which mechanisms other than GM are searched for, in some minutes."""
 
+# The factors by which values of outputs that no mechanism has are spread, until one has them.
 _SCALES = (1.0, 1.03, 1.1, 1.3, 2.0, 4.0, 8.0)
-"""The factors by which values of outputs that no mechanism has are spread, until one has them."""
 
+#: The parts of their range by which values of outputs are changed at once, at first and at last.
 _FIRST_RADIUS, _LAST_RADIUS = 0.2, 1e-4
-"""The parts of their range by which values of outputs are changed at once, at first and at last."""
 
+# The share of the variance by which a step must lower it, or the next ones are shorter.
 _GAIN = 1e-3
-"""The share of the variance by which a step must lower it, or the next ones are shorter."""
 
+# The denominators of values of outputs; the first that costs at most `_ROUNDING` is taken.
 _DENOMINATORS = (10, 100, 1000, 10**4, 10**6)
-"""The denominators of values of outputs; the first that costs at most `_ROUNDING` is taken."""
 
-_ROUNDING = 1e-4
-"""The share by which short values of outputs may raise the variance."""
+_ROUNDING = 1e-4  # the share by which short values of outputs may raise the variance
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ from mechdesign.privacy import exact_epsilon
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "mechdesign.tasks"
-"""The group of entry points that name tasks."""
+GROUP = "mechdesign.tasks"  #: The group of entry points that name tasks.
 
 
 def plan(

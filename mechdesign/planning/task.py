@@ -117,26 +117,24 @@ class Task(ABC):
     domain: Any
     candidates: Any = field(default=(), kw_only=True)
 
+    #: Whether n users report; False where a curator knows the truth.
     users_report: ClassVar[bool] = True
-    """Whether n users report; False where a curator knows the truth."""
 
-    symbols: ClassVar[str] = ""
-    """The meaning of the letters of the costs."""
+    symbols: ClassVar[str] = ""  #: The meaning of the letters of the costs.
 
-    other_errors_are: ClassVar[str] = ""
-    """The meaning of the names of `other_errors`."""
+    other_errors_are: ClassVar[str] = ""  #: The meaning of the names of `other_errors`.
 
+    #: The recommended post-processing, in a sentence; empty where nothing is recommended.
     postprocessing: ClassVar[str] = ""
-    """The recommended post-processing, in a sentence; empty where nothing is recommended."""
 
+    #: The page of the documentation that describes the task's own candidates, in words, if any.
     described: ClassVar[str] = ""
-    """The page of the documentation that describes the task's own candidates, in words, if any."""
 
+    #: Whether `error_is` is of one population, and a candidate's may be of several others.
     one_population: ClassVar[bool] = True
-    """Whether `error_is` is of one population, and a candidate's may be of several others."""
 
+    #: The one whom a central promise trusts; empty where only the protocols promise anything.
     trust: ClassVar[str] = ""
-    """The one whom a central promise trusts; empty where only the protocols promise anything."""
 
     @property
     def trusted(self) -> str:
@@ -380,17 +378,15 @@ def is_unknown(task: Task, name: str, epsilon: Any, n: int | None) -> bool:
 # The task "count" of the planner: a curator's count, by the mechanisms of this package.
 
 
+#: The largest group whose count the task "count" plans for.
+#:
+#: Tables are exact, and a search makes many.
 LARGEST_GROUP = 128
-"""The largest group whose count the task "count" plans for.
 
-Tables are exact, and a search makes many.
-"""
-
+# The largest group of which linear programs are among the candidates.
+#
+# A search solves a few of them at every step, which still takes a second or so.
 _PROGRAMS = 24
-"""The largest group of which linear programs are among the candidates.
-
-A search solves a few of them at every step, which still takes a second or so.
-"""
 
 
 @dataclass(frozen=True)
@@ -500,12 +496,11 @@ _LOSSES = {
     "L1": "mean absolute error",
 }
 
+# The losses that linear programs minimise, by the name of the candidate.
+#
+# They have the properties asked for, and WH (WM) or CM as well: without those, some counts are
+# never reported.
 _DESIGNS: dict[str, Loss] = {"WM": L0(), "L1+CM": L1(), "L2+CM": L2()}
-"""The losses that linear programs minimise, by the name of the candidate.
-
-They have the properties asked for, and WH (WM) or CM as well: without those, some counts are never
-reported.
-"""
 
 
 @lru_cache(maxsize=256)

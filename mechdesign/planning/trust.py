@@ -25,17 +25,14 @@ from mechdesign.planning.task import InvalidRequest, Offer, Task, all_names, off
 # The least epsilon, or the fewest users, at which a predicted error reaches a target.
 
 
+#: The ends of a search for an epsilon.
+#:
+#: Beyond the larger one, likelihood ratios exceed eight million, which is hardly any protection.
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(16)
-"""The ends of a search for an epsilon.
 
-Beyond the larger one, likelihood ratios exceed eight million, which is hardly any protection.
-"""
+LARGEST_N = 10**12  #: The largest number of users of a search.
 
-LARGEST_N = 10**12
-"""The largest number of users of a search."""
-
-_EPSILON_DIGITS = 4
-"""The significant digits of an epsilon that was searched for; it is rounded up."""
+_EPSILON_DIGITS = 4  # the significant digits of an epsilon that was searched for; it is rounded up
 
 
 class Unreachable(MechanismError):
@@ -135,8 +132,8 @@ def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
     return None if above > scale.last else scale.value(above)
 
 
+#: The kinds of trust: in nobody, in a shuffler, or in a curator.
 LOCAL, SHUFFLED, CURATOR = TRUSTS = ("local", "shuffled", "curator")
-"""The kinds of trust: in nobody, in a shuffler, or in a curator."""
 
 CURATOR_TRUST = (
     "The curator is trusted with every user's true value, to keep it, and to publish nothing but"
@@ -148,25 +145,21 @@ _HALF = (
     " both."
 )
 
-_DIGITS = 4
-"""The significant digits of a local epsilon that was searched for; it is rounded down."""
+_DIGITS = 4  # the significant digits of a local epsilon that was searched for; it is rounded down
 
-_SMOOTHING = 0.02
-"""The smoothing of the bounds on delta in a search: see `PrivacyCurve.above`."""
+_SMOOTHING = 0.02  # the smoothing of the bounds on delta in a search: see `PrivacyCurve.above`
 
+# The relative margin by which a local epsilon is certified at a smaller central one.
+#
+# `PrivacyCurve.epsilon` then finds no more than was promised: it is within half of that of the
+# least.
 _MARGIN = Fraction(2, 10**4)
-"""The relative margin by which a local epsilon is certified at a smaller central one.
 
-`PrivacyCurve.epsilon` then finds no more than was promised: it is within half of that of the least.
-"""
-
+#: The relative excess of sqrt(-2 ln delta) over its goal at which a search ends, and the one that
+#: it aims at.
 _CLOSE, _AIM = 0.004, 0.001
-"""The relative excess of sqrt(-2 ln delta) over its goal at which a search ends, and the one that
-it aims at.
-"""
 
-_STEPS = 16
-"""The steps after which a search ends, with the largest local epsilon certified by then."""
+_STEPS = 16  # the steps after which a search ends, with the largest local epsilon certified by then
 
 
 @dataclass(frozen=True)

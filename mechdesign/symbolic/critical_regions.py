@@ -30,8 +30,7 @@ from mechdesign.symbolic.program import AlphaProgram, ParametricVertex, Proof
 from mechdesign.symbolic.semialgebraic import AlphaInterval, Endpoint, RationalFunction, between
 from mechdesign.symbolic.table import SymbolicMechanism
 
-_TRIES = 8
-"""The number of alphas between two numbers that may fail before the search there ends."""
+_TRIES = 8  # the number of alphas between two numbers that may fail before the search there ends
 
 
 @dataclass(frozen=True, eq=False)

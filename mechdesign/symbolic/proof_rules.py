@@ -211,11 +211,9 @@ def unchanged(*chances: Operand, name: str = "", source: str = "") -> Randomiser
 
 _ALPHA = rational(ALPHA)
 
-_LONG = 10**6
-"""The denominator from which on fractions are printed as decimals."""
+_LONG = 10**6  # the denominator from which on fractions are printed as decimals
 
-_SHOWN = 4
-"""The number of parts of a mixture, of different names, that are written out."""
+_SHOWN = 4  # the number of parts of a mixture, of different names, that are written out
 
 
 @dataclass(frozen=True)

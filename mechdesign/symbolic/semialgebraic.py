@@ -27,8 +27,7 @@ from mechdesign.lp.basis import to_fmpq, to_fraction
 
 Polynomials: TypeAlias = Sequence[fmpz_poly]
 
-ALPHA = fmpz_poly([0, 1])
-"""The polynomial alpha."""
+ALPHA = fmpz_poly([0, 1])  #: The polynomial alpha.
 
 ONE, NIL = fmpz_poly([1]), fmpz_poly([])
 
@@ -134,8 +133,8 @@ def rational(value: Operand) -> RationalFunction:
     return RationalFunction(fmpz_poly([value.numerator]), fmpz_poly([value.denominator]))
 
 
+#: The type of what can be added to a rational function, or multiplied with it.
 Operand: TypeAlias = RationalFunction | fmpz_poly | Fraction | int
-"""The type of what can be added to a rational function, or multiplied with it."""
 
 
 def falls(polynomial: fmpz_poly) -> bool:

@@ -90,8 +90,7 @@ class SymbolicMechanism:
 
     weights: tuple[tuple[fmpz_poly, ...], ...]
     denominator: fmpz_poly
-    neighbours: Neighbours = "adjacent"
-    """The neighbours among the inputs, as in `Privacy`."""
+    neighbours: Neighbours = "adjacent"  #: The neighbours among the inputs, as in `Privacy`.
 
     def __post_init__(self) -> None:
         if not self.weights or not self.weights[0] or len({len(row) for row in self.weights}) != 1:
@@ -256,14 +255,13 @@ class SymbolicMechanism:
 # The constraints of a property or a program for all alpha at once, polynomials in alpha.
 
 
+#: The alphas at which constraints are evaluated to see how they depend on alpha.
+#:
+#: At such numbers, coefficients that differ as functions of alpha hardly coincide by chance.
 SAMPLES = tuple(Fraction(k, 1009) for k in (211, 499, 661, 787))
-"""The alphas at which constraints are evaluated to see how they depend on alpha.
 
-At such numbers, coefficients that differ as functions of alpha hardly coincide by chance.
-"""
-
+#: The largest degree in alpha that is interpolated; only a `Metric` needs more than two.
 MAX_DEGREE = 32
-"""The largest degree in alpha that is interpolated; only a `Metric` needs more than two."""
 
 _MORE_SAMPLES = tuple(Fraction(k, 1009) for k in range(223, 787, 17))
 

@@ -24,11 +24,10 @@ from mechdesign.symbolic.semialgebraic import (
 )
 from mechdesign.symbolic.table import SymbolicMechanism
 
-_MOST_UNKNOWNS = 8
-"""The number of different largest entries that rows may have."""
+_MOST_UNKNOWNS = 8  # the number of different largest entries that rows may have
 
+# The number of inputs up to which designs are explained: of larger ones it takes long.
 _MOST_INPUTS = 16
-"""The number of inputs up to which designs are explained: of larger ones it takes long."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from mechdesign.exceptions import InvalidTable
 
 _Number = TypeVar("_Number", np.float64, np.int64)
 
+#: For some axes the label, or the labels, that cells must have.
 Where: TypeAlias = Mapping[str, "str | Sequence[str]"]
-"""For some axes the label, or the labels, that cells must have."""
 
 
 @dataclass(frozen=True, init=False)

@@ -30,17 +30,15 @@ from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstim
 # measurements' true variances, or is estimated without bias from unbiased estimates of them.
 
 
+#: The type of a ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic.
 Sparse: TypeAlias = Any
-"""The type of a ``scipy.sparse.csr_array`` of float64, whose types know little of arithmetic."""
 
-_AT_ONCE = 1 << 22
-"""The largest number of numbers of a working array."""
+_AT_ONCE = 1 << 22  # the largest number of numbers of a working array
 
+# The least variance of measured sums, as a share of the variance of the sum of their cells.
+#
+# Weights may be anything, but sums known from several sides must not make the equations singular.
 _LEAST_SHARE = 1e-9
-"""The least variance of measured sums, as a share of the variance of the sum of their cells.
-
-Weights may be anything, but sums known from several sides must not make the equations singular.
-"""
 
 
 class LeastSquares:
@@ -133,17 +131,15 @@ def indicators(groups: npt.NDArray[np.int64]) -> Sparse:
 # it is a flow, whose vertices are whole already, and more families of sums need branching.
 
 
+# So many edges of a polygon are laid out on either side at first; beyond them it goes straight.
 _EDGES = 4
-"""So many edges of a polygon are laid out on either side at first; beyond them it goes straight."""
 
-_FAR = 1 << 12
-"""How far towards their targets the polygons of sums are laid out at first."""
+_FAR = 1 << 12  # how far towards their targets the polygons of sums are laid out at first
 
+# No measurement weighs more than one over this as much as the least certain cell.
 _LEAST_WEIGHT = 1e-6
-"""No measurement weighs more than one over this as much as the least certain cell."""
 
-_WHOLE = 1e-6
-"""How far from whole numbers a solver may leave them."""
+_WHOLE = 1e-6  # how far from whole numbers a solver may leave them
 
 
 class Measured(NamedTuple):

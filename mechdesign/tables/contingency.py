@@ -74,11 +74,9 @@ _FIELDS = {
     "margins": list_of(row_of(list_of(TEXT), FRACTION_TEXT, array_of(whole_number()))),
 }
 
-_LEAST_VARIANCE = 2.0**-1000
-"""Only sums that are public have none."""
+_LEAST_VARIANCE = 2.0**-1000  # only sums that are public have none
 
-_MOST = 1 << 31
-"""The largest count."""
+_MOST = 1 << 31  # the largest count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -25,11 +25,10 @@ from mechdesign.optimisation.optimal import checked, design, refuse_huge
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, PropertyLike
 
+#: Asks for mechanisms whose unbiased estimate has a small variance, instead of for a loss.
 TOTAL: Final = "total"
-"""Asks for mechanisms whose unbiased estimate has a small variance, instead of for a loss."""
 
-FOLDER = "MECHDESIGN_CACHE"
-"""The environment variable that names the folder of the cache."""
+FOLDER = "MECHDESIGN_CACHE"  #: The environment variable that names the folder of the cache.
 
 
 class DesignCache:

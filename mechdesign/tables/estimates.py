@@ -19,14 +19,12 @@ from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate
 
-_SLACK = 1e-9
-"""How far rounding may move an end of an interval, which is an integer."""
+_SLACK = 1e-9  # how far rounding may move an end of an interval, which is an integer
 
-_LARGEST = 1e100
-"""Variances above it are refused: floats could not hold their squares."""
+_LARGEST = 1e100  # variances above it are refused: floats could not hold their squares
 
+# The excess kurtosis up to which tails are corrected: that of a Laplace variable is 3.
 _LARGEST_EXCESS = 6.0
-"""The excess kurtosis up to which tails are corrected: that of a Laplace variable is 3."""
 
 
 class CellEstimate(NamedTuple):

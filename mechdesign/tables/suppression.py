@@ -18,8 +18,7 @@ from mechdesign.base.numbers import Booleans, Integers, checked_counts, exact_su
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidCount
 
-LARGEST_TOTAL = (1 << 31) - 1
-"""The largest grand total of a table whose suppression is looked at."""
+LARGEST_TOTAL = (1 << 31) - 1  #: The largest grand total of a table whose suppression is looked at.
 
 
 def with_totals(counts: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -31,20 +31,19 @@ from mechdesign.tables.suppression_reconstruction import TableReconstruction, re
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Up to this size of a group the geometric mechanism takes the place of noise.
 LARGEST_TRUNCATED = 100
-"""Up to this size of a group the geometric mechanism takes the place of noise."""
 
-TOTAL = "total"
-"""What stands for an axis in the name of a total."""
+TOTAL = "total"  #: What stands for an axis in the name of a total.
 
 
+# Kinds of protected entries: whether they are totals, and whether they are suppressed.
 _KINDS = (
     ("suppressed cells", False, True),
     ("rounded cells", False, False),
     ("suppressed totals", True, True),
     ("rounded totals", True, False),
 )
-"""Kinds of protected entries: whether they are totals, and whether they are suppressed."""
 
 
 class ComparedEntry(NamedTuple):

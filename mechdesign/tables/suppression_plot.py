@@ -25,11 +25,9 @@ from mechdesign.base.figures import (
 )
 from mechdesign.base.numbers import Booleans, Floats
 
-LARGEST_FIGURE = 150
-"""The most entries that a figure has lines for."""
+LARGEST_FIGURE = 150  #: The most entries that a figure has lines for.
 
-_LONGEST = 40
-"""The most entries that a panel has lines for: more are in panels beside each other."""
+_LONGEST = 40  # the most entries that a panel has lines for: more are in panels beside each other
 
 
 def intervals_and_errors(

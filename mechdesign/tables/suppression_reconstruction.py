@@ -22,17 +22,14 @@ from mechdesign.base.files import ProgressMeter
 from mechdesign.base.numbers import Booleans, Floats, Integers
 from mechdesign.tables.suppression import SuppressedTable, with_totals
 
-_NODES = 200
-"""The most linear programs for one end of one interval."""
+_NODES = 200  # the most linear programs for one end of one interval
 
-_ROUNDS = 100
-"""The most rounds of tightening bounds by lines."""
+_ROUNDS = 100  # the most rounds of tightening bounds by lines
 
+# Multipliers are rounded to fractions of this denominator.
+#
+# With one or two axes they are whole.
 _SCALE = 5040
-"""Multipliers are rounded to fractions of this denominator.
-
-With one or two axes they are whole.
-"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,8 +47,8 @@ from mechdesign.tables.totals import refuse_totals
 # Statements of what the release of a whole table reveals about one person, exactly.
 
 
+#: One person moves to another cell of their group; or is in the counts or not.
 Neighbours: TypeAlias = Literal["changed", "added"]
-"""One person moves to another cell of their group; or is in the counts or not."""
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,7 @@ def exactly(alpha: Fraction) -> str:
 
 FORMAT, VERSION = "mechdesign.table", 1
 
-_LARGEST = (1 << 62) - 1
-"""The largest size of a group: far beyond what can be designed."""
+_LARGEST = (1 << 62) - 1  # the largest size of a group: far beyond what can be designed
 
 _FIELDS = {
     "mechanisms": list_of(ANYTHING),  # which `mechdesign.mechanism.files` checks

@@ -19,8 +19,7 @@ _LABELS = (
     *("kaikki", "yhteensä", "samtliga", "totalt", "итого", "всего", "σύνολο", "toplam", "合計"),
 )
 
-_COLUMNS = 5
-"""Columns whose combinations make groups of rows; of more each alone, and pairs."""
+_COLUMNS = 5  # columns whose combinations make groups of rows; of more each alone, and pairs
 
 
 def is_total_label(text: str) -> bool:

@@ -23,14 +23,13 @@ from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.mechanism.mechanism import Mechanism
 
+#: An exact number, or a ball (an interval with error bounds) that contains the value.
 Number: TypeAlias = fmpq | arb
-"""An exact number, or a ball (an interval with error bounds) that contains the value."""
 
+#: The type of a pattern: the items at level 1 in a row whose other items are at level alpha.
 Pattern: TypeAlias = tuple[bool, ...]
-"""The type of a pattern: the items at level 1 in a row whose other items are at level alpha."""
 
-PRECISION = 128
-"""The precision of values that are not rational, in bits."""
+PRECISION = 128  #: The precision of values that are not rational, in bits.
 
 
 @dataclass(frozen=True)

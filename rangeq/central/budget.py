@@ -18,10 +18,9 @@ from rangeq.core.boxes import BoxTree
 from rangeq.core.tree_inference import LevelInference
 from rangeq.core.workload_sums import pairs_together, queries
 
+#: How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the
+#: top.
 Budget: TypeAlias = Literal["equal", "geometric", "optimal"] | Sequence[float | Rational]
-"""How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the
-top.
-"""
 
 
 def equal(h: int) -> list[Fraction]:

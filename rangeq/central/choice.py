@@ -33,14 +33,12 @@ from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 from rangeq.central.released_quantiles import ordered_attribute
 
-_TREES = 4
-"""So many of the best trees of equal budgets are tried with optimised ones."""
+_TREES = 4  # so many of the best trees of equal budgets are tried with optimised ones
 
+#: Cells along an attribute up to which a plan designs strategies.
 _WIDEST_FOR_LAPLACE_NOISE, _WIDEST = 256, 1024
-"""Cells along an attribute up to which a plan designs strategies."""
 
-_PARTS = 1000
-"""Optimised budgets are in such parts of epsilon."""
+_PARTS = 1000  # optimised budgets are in such parts of epsilon
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.inputs import Query
 from rangeq.core.boxes import BoxSums, halved
 
+#: A float for a range given by two integers, an array for ranges given by arrays.
 Number: TypeAlias = float | Floats
-"""A float for a range given by two integers, an array for ranges given by arrays."""
 
 
 class Errors(Protocol):

@@ -25,8 +25,8 @@ from rangeq.core.haar import Haar, blocks, cells_of
 from rangeq.core.tree_errors import TreeErrors
 from rangeq.core.tree_inference import LevelInference
 
+#: The number of children a level from the top: for all attributes, or a list for each.
 BranchingLists: TypeAlias = Sequence[int] | Sequence[Sequence[int]]
-"""The number of children a level from the top: for all attributes, or a list for each."""
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,13 @@ from mechdesign.base.text import from_text, printable, shown
 from rangeq.core.estimate import InvalidRange as InvalidRange
 from rangeq.core.estimate import checked_ends
 
-LARGEST_DOMAIN = 1 << 26
-"""Cells that a histogram may have."""
+LARGEST_DOMAIN = 1 << 26  #: Cells that a histogram may have.
 
-LARGEST_DIMENSION = 8
-"""Attributes that a histogram may have."""
+LARGEST_DIMENSION = 8  #: Attributes that a histogram may have.
 
+#: Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
+#: and in floats.
 LARGEST_TOTAL = 1 << 52
-"""Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
-and in floats.
-"""
 
 _LONGEST_NUMBER = 1 << 12
 

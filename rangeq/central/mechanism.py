@@ -24,11 +24,9 @@ from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discr
 from rangeq.central.estimate import CentralEstimate, Errors, Number
 from rangeq.central.inputs import Query, checked_shape, fraction, histogram
 
-LEAST_EPSILON = Fraction(1, 1 << 32)
-"""The smallest epsilon of a release."""
+LEAST_EPSILON = Fraction(1, 1 << 32)  #: The smallest epsilon of a release.
 
-_LEAST_VARIANCE = 2.0**-1000
-"""Under it floats would underflow."""
+_LEAST_VARIANCE = 2.0**-1000  # under it floats would underflow
 
 _SLACK = 1 - Fraction(1, 1 << 24)
 
@@ -55,8 +53,7 @@ class CentralMechanism(ABC):
     shape: int | Sequence[int]
     epsilon: float | Rational
 
-    privacy_source: ClassVar[str] = ""
-    """Where the literature shows what `proof` proves."""
+    privacy_source: ClassVar[str] = ""  #: Where the literature shows what `proof` proves.
 
     def __post_init__(self) -> None:
         set_fields(self, shape=checked_shape(self.shape))

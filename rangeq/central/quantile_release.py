@@ -45,23 +45,20 @@ from rangeq.central.estimate import CentralEstimate, Errors
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, checked_quantiles, fraction
 
+#: Below it the table of weights would be long, and the answers noise.
 LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)
-"""Below it the table of weights would be long, and the answers noise."""
 
+# Quantiles are the nearest fractions of at most this denominator: that is no matter of privacy.
 _DENOMINATOR = 10**6
-"""Quantiles are the nearest fractions of at most this denominator: that is no matter of privacy."""
 
-_LARGEST = 1 << 62
-"""The weight of a place without loss."""
+_LARGEST = 1 << 62  # the weight of a place without loss
 
-_TIES = 32
-"""Random bits behind each value, by which users with the same value are in order."""
+_TIES = 32  # random bits behind each value, by which users with the same value are in order
 
-_BLOCK = 1 << 20
-"""Users whose ties are drawn at a time: there may be many."""
+_BLOCK = 1 << 20  # users whose ties are drawn at a time: there may be many
 
+# Of epsilon, so that what is proved of the parts proves the whole.
 _SLACK = 1 - Fraction(1, 1 << 20)
-"""Of epsilon, so that what is proved of the parts proves the whole."""
 
 
 def quantiles(
@@ -398,17 +395,16 @@ def _below(bound: int, source: BitSource) -> int:
 # costs no privacy. It is biased towards smooth histograms where the release tells little.
 
 
+#: Of more cells, blocks of neighbours are smoothed, and each block's change is shared evenly.
 MOST_BLOCKS = 256
-"""Of more cells, blocks of neighbours are smoothed, and each block's change is shared evenly."""
 
+# Mean variances of the random walk, in squares of the even level.
 _AMPLITUDES = (0.0, *(4.0**k for k in range(-4, 4)))
-"""Mean variances of the random walk, in squares of the even level."""
 
+# Variances of the deviations of cells, likewise.
 _DEVIATIONS = (0.0, *(4.0**k for k in range(-3, 5)))
-"""Variances of the deviations of cells, likewise."""
 
-LARGEST_TREE = 1 << 20
-"""The most values of which a tree is made for quantiles."""
+LARGEST_TREE = 1 << 20  #: The most values of which a tree is made for quantiles.
 
 
 @dataclass(frozen=True)

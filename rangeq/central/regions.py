@@ -13,8 +13,8 @@ from mechdesign.base.numbers import Booleans, Integers
 from mechdesign.base.text import shown
 from mechdesign.exceptions import InvalidTable
 
+#: A region's name, where no other has it; or its path, the names from the top down to its own.
 Region: TypeAlias = str | Sequence[str]
-"""A region's name, where no other has it; or its path, the names from the top down to its own."""
 
 
 class Regions:

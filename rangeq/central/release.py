@@ -47,8 +47,8 @@ from rangeq.central.matrix_mechanism.strategy_file import (
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.released_quantiles import ReleasedQuantiles
 
+#: What the header of a file says that it is; version 1 does not say whether draws were seeded.
 KIND, VERSION = "release", 2
-"""What the header of a file says that it is; version 1 does not say whether draws were seeded."""
 
 _DIGEST = 32
 
@@ -72,11 +72,10 @@ _FIELDS = {
     "alphas": list_of(optional(FRACTION_TEXT)),
 }
 
-Releasing: TypeAlias = CentralMechanism | MatrixMechanism
-"""What releases a histogram."""
+Releasing: TypeAlias = CentralMechanism | MatrixMechanism  #: What releases a histogram.
 
+# Noise takes no number beyond it, but with a probability below exp(-2^15).
 _LARGEST_NUMBER = 1 << 62
-"""Noise takes no number beyond it, but with a probability below exp(-2^15)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

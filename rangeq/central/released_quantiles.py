@@ -34,8 +34,8 @@ from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 FORMAT, VERSION = "mechdesign.quantiles", 2
 
 
+#: What releases quantiles and nothing else.
 QuantileMechanism: TypeAlias = QuantileRelease | TreeQuantiles
-"""What releases quantiles and nothing else."""
 
 _MECHANISMS: dict[str, type[QuantileMechanism]] = {
     kind.__name__: kind for kind in (QuantileRelease, TreeQuantiles)
@@ -50,8 +50,8 @@ _FIELDS = {
     "bins": list_of(whole_number(0)),
     "reproducible": FLAG,
 }
+# Of version 1, which does not say whether draws were seeded.
 _FIRST = {name: field for name, field in _FIELDS.items() if name != "reproducible"}
-"""Of version 1, which does not say whether draws were seeded."""
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from rangeq.cli.where_text import where_of
 from rangeq.grids import WaveEstimate
 from rangeq.local.per_attribute import PerAttributeEstimate
 
+#: Of an ordered attribute with at most so many items each is told, and not only the deciles.
 FEW = 16
-"""Of an ordered attribute with at most so many items each is told, and not only the deciles."""
 
 
+#: What every answer from such a release says.
 SEEDED = "The release was made with a seed: it is reproducible, and therefore not private."
-"""What every answer from such a release says."""
 
 
 class AskedText(NamedTuple):
@@ -368,8 +368,8 @@ class QuantileSource(NamedTuple):
 # Answers as rows: to read, as CSV, or as JSON.
 
 
+#: The columns of CSV, and the keys of an answer in JSON.
 HEADINGS = ["question", "value", "standard error", "low", "high", "unit", "interpolated"]
-"""The columns of CSV, and the keys of an answer in JSON."""
 
 FORMAT, VERSION = "mechdesign.answers", 1
 

@@ -35,8 +35,7 @@ from rangeq.local.paired import PairedEstimate
 # Estimates of protocols without a schema, as those of surveys of numbered items.
 
 
-ITEM = "item"
-"""What the only attribute is called."""
+ITEM = "item"  #: What the only attribute is called.
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ noise; else the histogram, which mechdesign query asks for ranges, boxes and qua
 --strategy best what is measured is designed for the queries of --workload, with a bound on what
 could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
 
+# Takes its time to choose a mechanism, when all that it was asked for is known to be right.
 _Chooser: TypeAlias = Callable[[], Any]
-"""Takes its time to choose a mechanism, when all that it was asked for is known to be right."""
 
 
 def add_curate(add: AddCommand) -> None:
@@ -281,15 +281,14 @@ def _policies(schema: Schema) -> Iterator[str]:
 # The command ``mechdesign sample``: synthetic rows of what was collected.
 
 
+#: What is to be known of rows, wherever they are written.
 NOT_PEOPLE = (
     "these rows are not people: nobody has them. They hold what was estimated and nothing else."
     " Counts of them have the error of the estimate and that of the draw of the rows besides; tests"
     " and regressions on them know nothing of the first, nor of what was not estimated"
 )
-"""What is to be known of rows, wherever they are written."""
 
-_BLOCK = 1 << 16
-"""Rows that are text at a time."""
+_BLOCK = 1 << 16  # rows that are text at a time
 
 
 def add_sample(add: AddCommand) -> None:

@@ -16,23 +16,18 @@ from mechdesign.base.text import listed, printable, shown
 
 _AND = re.compile(r"\sand(?=\s)")
 
-_COMPARED = re.compile("[<>≤≥]")
-"""How a comparison begins, which is no condition here."""
+_COMPARED = re.compile("[<>≤≥]")  # how a comparison begins, which is no condition here
 
-_DASHED = re.compile(r"\s*(-?[0-9.]+)\s*-\s*([0-9.]+)\s*")
-"""A range as it is written elsewhere."""
+_DASHED = re.compile(r"\s*(-?[0-9.]+)\s*-\s*([0-9.]+)\s*")  # A range as it is written elsewhere
 
+# What conditions cannot be joined by, where it is still in one of them.
 _JOINED = re.compile(r"\s(or|and)\s", re.IGNORECASE)
-"""What conditions cannot be joined by, where it is still in one of them."""
 
-_BEGUN = re.compile(r"[^\W\d]\w*[\s=]+\S")
-"""How a condition with a name begins."""
+_BEGUN = re.compile(r"[^\W\d]\w*[\s=]+\S")  # how a condition with a name begins
 
-_COLONS = 5
-"""The most of a range: one, and two in each time."""
+_COLONS = 5  # the most of a range: one, and two in each time
 
-_SHOWN = 8
-"""Values that a message names."""
+_SHOWN = 8  # values that a message names
 
 
 def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> dict[str, Any]:

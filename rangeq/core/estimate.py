@@ -76,8 +76,7 @@ def checked_ends(
 # Quantiles of one attribute, by the answers about its prefixes.
 
 
-_BATCH = 1 << 16
-"""How many prefixes are asked for at a time."""
+_BATCH = 1 << 16  # how many prefixes are asked for at a time
 
 
 class AttributeQuantiles(ABC):
@@ -165,12 +164,11 @@ class AttributeQuantiles(ABC):
             yield self.answer({place: (0, np.arange(start, min(start + _BATCH, size)))})
 
 
-_MOST_DRAWN = 1 << 10
-"""Items of which the variances of all ranges are listed."""
+_MOST_DRAWN = 1 << 10  # items of which the variances of all ranges are listed
 
 
+# Part of the largest variance that frequencies have in any direction, for rounding errors.
 _NARROW = 1e-6
-"""Part of the largest variance that frequencies have in any direction, for rounding errors."""
 
 
 class RangeEstimator(Estimator, Protocol):

@@ -89,8 +89,8 @@ class NodeLaw(NamedTuple):
         return np.array([2 * one - two / 2, two / 2 - one])
 
 
+# Less noise than this of one report counts as this: that of an epsilon of 20 is about as much.
 _LEAST = 1e-9
-"""Less noise than this of one report counts as this: that of an epsilon of 20 is about as much."""
 
 
 class ContrastLaw(NamedTuple):

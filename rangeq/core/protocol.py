@@ -25,8 +25,7 @@ from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels
 from rangeq.core.tree import Tree, mean_over, spread
 
-_AT_ONCE = 1 << 20
-"""How many weights of sums of items to hold at a time."""
+_AT_ONCE = 1 << 20  # how many weights of sums of items to hold at a time
 
 
 class EvenErrors(NamedTuple):
@@ -94,8 +93,8 @@ class RangeProtocol(Protocol):
     domain: int
     epsilon: float | Rational
 
+    #: The most items that the protocol takes.
     largest_domain: ClassVar[int] = Channel.largest_domain
-    """The most items that the protocol takes."""
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
@@ -307,12 +306,11 @@ class RangeProtocol(Protocol):
             return self._plugged_in(self.even, estimate.aggregate, sums, first, last)
         return self._of_indicators(estimate.aggregate, estimate.frequencies, first, last)
 
+    #: The largest domain over which the variances of ranges are those of the estimated population.
+    #:
+    #: Of protocols with `even` errors; beyond it that takes too long, and they are those of an even
+    #: population.
     largest_plugged_in: ClassVar[int] = 4096
-    """The largest domain over which the variances of ranges are those of the estimated population.
-
-    Of protocols with `even` errors; beyond it that takes too long, and they are those of an even
-    population.
-    """
 
     def _plugged_in(
         self, known: EvenErrors, aggregate: Aggregate, sums: Floats, first: Items, last: Items
@@ -401,8 +399,8 @@ class RangeProtocol(Protocol):
         (sums,) = self.linear_variance(n, all_prefixes[None], f)
         return max(mean_over(workload, prefixes, float(sums), items), 0.0) ** 0.5
 
+    #: The largest domain for which `average_rmse` takes frequencies.
     largest_population: ClassVar[int] = 4096
-    """The largest domain for which `average_rmse` takes frequencies."""
 
     def _population(self, frequencies: npt.ArrayLike) -> Floats:
         """``frequencies`` as numbers; ValueError unless they are those of a small population."""

@@ -23,13 +23,14 @@ from mechdesign.base.numbers import Floats, Integers
 from mechdesign.base.text import shown
 from rangeq.core.workload_sums import pairs_together, queries
 
-IN_CACHE = 1 << 14
-"""How many ranges to look at together, so that the working arrays stay in cache."""
+IN_CACHE = (
+    1 << 14
+)  #: How many ranges to look at together, so that the working arrays stay in cache.
 
 _Number = TypeVar("_Number", np.float64, np.int64)
 
+#: All ranges of at least two items, all ranges, all ranges that begin with item 0.
 WORKLOADS = ("ranges", "all ranges", "prefixes")
-"""All ranges of at least two items, all ranges, all ranges that begin with item 0."""
 
 
 def checked_workload(workload: str) -> str:

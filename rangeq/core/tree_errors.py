@@ -27,11 +27,9 @@ from mechdesign.base.numbers import Floats, Integers
 from rangeq.core.boxes import BoxTree, sums_of_children
 from rangeq.core.workload_sums import pairs_in_blocks, queries
 
-Numbers: TypeAlias = npt.NDArray[Any]
-"""float64, or objects that are Fractions: exact throughout."""
+Numbers: TypeAlias = npt.NDArray[Any]  #: float64, or objects that are Fractions: exact throughout.
 
-_AT_ONCE = 1 << 16
-"""How many numbers a working array may have."""
+_AT_ONCE = 1 << 16  # how many numbers a working array may have
 
 
 class TreeErrors:

@@ -96,6 +96,11 @@ def _heaped(x: Floats) -> Floats:
     return result
 
 
+#: Shares of the items, but for their sum, as functions of the items' middles in [0, 1].
+#:
+#: All alike; a normal density of standard deviation 1/8 around 0.45; exp(-8 x); seven tenths on ten
+#: items in shares 1 : 1/2 : ... : 1/10, the rest even; the normal one with six tenths rounded down
+#: to every twentieth of the domain.
 REFERENCE_POPULATIONS: dict[str, Callable[[Floats], Floats]] = {
     "even": np.ones_like,
     "smooth": _bell,
@@ -103,12 +108,6 @@ REFERENCE_POPULATIONS: dict[str, Callable[[Floats], Floats]] = {
     "spiky": _spiky,
     "heaped": _heaped,
 }
-"""Shares of the items, but for their sum, as functions of the items' middles in [0, 1].
-
-All alike; a normal density of standard deviation 1/8 around 0.45; exp(-8 x); seven tenths on ten
-items in shares 1 : 1/2 : ... : 1/10, the rest even; the normal one with six tenths rounded down to
-every twentieth of the domain.
-"""
 
 
 def reference_shares(name: str, domain: int) -> Floats:

@@ -22,23 +22,20 @@ from frequency.postprocess import norm_sub
 from mechdesign.base.numbers import Floats, Items
 from rangeq.grids.cells import Edges, Rectangles
 
-REPLICATES = 20
-"""The number of collections: errors have Student's t of as many degrees of freedom."""
+REPLICATES = (
+    20  #: The number of collections: errors have Student's t of as many degrees of freedom.
+)
 
-UNEVEN = 3.0
-"""The deviation of slope and curvature of the logarithm of a density within a cell."""
+UNEVEN = 3.0  #: The deviation of slope and curvature of the logarithm of a density within a cell.
 
-_RECORDS = 1 << 16
-"""The most different records of a collection: each may be several users'."""
+_RECORDS = 1 << 16  # the most different records of a collection: each may be several users'
 
+# The most numbers in an aggregate for which replicates are kept, not made anew each time.
 _KEPT = 1 << 20
-"""The most numbers in an aggregate for which replicates are kept, not made anew each time."""
 
-_STEPS = 16
-"""The number of steps of the cumulative distribution within a cell."""
+_STEPS = 16  # the number of steps of the cumulative distribution within a cell
 
-_NUMBERS = 1 << 24
-"""The most comparisons of records with queries at a time."""
+_NUMBERS = 1 << 24  # the most comparisons of records with queries at a time
 
 
 class Likeness:

@@ -16,17 +16,14 @@ from frequency.schema import Domain
 from mechdesign.base.numbers import Floats, Items
 from rangeq.core.estimate import InvalidRange
 
+#: The starts of the cells of an axis, and at last the end of the domain: cell k is the values
+#: edges[k] .. edges[k + 1] - 1.
 Edges: TypeAlias = tuple[int, ...]
-"""The starts of the cells of an axis, and at last the end of the domain: cell k is the values
-edges[k] .. edges[k + 1] - 1.
-"""
 
 
-MOST_CELLS = 1 << 22
-"""The most cells of the grid of a pair of attributes."""
+MOST_CELLS = 1 << 22  #: The most cells of the grid of a pair of attributes.
 
-MOST_EDGES = 3 << 20
-"""The most cells along all attributes together, on all levels of their trees."""
+MOST_EDGES = 3 << 20  #: The most cells along all attributes together, on all levels of their trees.
 
 
 def equal_cells(size: int, granularity: int) -> Edges:
@@ -134,12 +131,11 @@ def numbered_axes(grids: Iterable[Grid]) -> dict[Edges, int]:
 # The guideline for the granularities of TDG and HDG (section 4.6).
 
 
+#: The constant of the non-uniformity error of a 1-D query, which is taken to be ALPHA1 / g1.
 ALPHA1 = 0.7
-"""The constant of the non-uniformity error of a 1-D query, which is taken to be ALPHA1 / g1."""
+#: The constant of the non-uniformity error of a 2-D query, taken to be ALPHA2 times the frequency
+#: of the cells that its border cuts, 2 / g2.
 ALPHA2 = 0.03
-"""The constant of the non-uniformity error of a 2-D query, taken to be ALPHA2 times the frequency
-of the cells that its border cuts, 2 / g2.
-"""
 
 
 def granularities(
@@ -224,10 +220,9 @@ def _nearest_power(value: float, largest: int) -> int:
 # Conjunctions of closed intervals, checked, and grouped by the attributes that they ask about.
 
 
+#: The most attributes that a query may name: the answer of many is one of 2^lambda numbers that are
+#: estimated together.
 MOST_ATTRIBUTES = 20
-"""The most attributes that a query may name: the answer of many is one of 2^lambda numbers that are
-estimated together.
-"""
 
 
 class Queries(NamedTuple):

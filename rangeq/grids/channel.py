@@ -70,12 +70,11 @@ class GridChannel(GroupChannel):
     """
 
     grids: tuple[Grid, ...]
-    oracle: OracleChoice
-    """The oracle of the cells: see `frequency.oracles.tabular_response`."""
+    oracle: OracleChoice  #: The oracle of the cells: see `frequency.oracles.tabular_response`.
+    #: The most cells of a grid that is not counted in a sketch: None for no limit.
     largest_table: int | None = None
-    """The most cells of a grid that is not counted in a sketch: None for no limit."""
+    #: The probabilities of the grids, summing to 1; None: all the same.
     probabilities: tuple[Fraction, ...] | None = None
-    """The probabilities of the grids, summing to 1; None: all the same."""
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:

@@ -36,17 +36,16 @@ from rangeq.grids.sampling import of_users, records_of
 
 MOST_TOLERANCE = 1e-7
 
+# The most boxes of an answer whose interval is simulated: all are asked in every replicate.
 _MOST_BOXES = 256
-"""The most boxes of an answer whose interval is simulated: all are asked in every replicate."""
 
+#: The ends of closed ranges of queries, each about the sum of disjoint boxes: shape (queries,
+#: attributes).
 Boxes = Sequence[tuple[Items, Items]]
-"""The ends of closed ranges of queries, each about the sum of disjoint boxes: shape (queries,
-attributes).
-"""
 
 
+#: The most values of an attribute of synthetic records: each one's frequency is computed.
 MOST_SAMPLED = 1 << 22
-"""The most values of an attribute of synthetic records: each one's frequency is computed."""
 
 
 class PredictedError(NamedTuple):
@@ -85,8 +84,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         Names and sizes.
     """
 
-    most_attributes: ClassVar[int] = MOST_ATTRIBUTES
-    """The most attributes that a query may name."""
+    most_attributes: ClassVar[int] = MOST_ATTRIBUTES  #: The most attributes that a query may name.
 
     def __init__(self, attributes: Domain, n: int) -> None:
         self.attributes = attributes

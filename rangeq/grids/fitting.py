@@ -195,8 +195,7 @@ def _distribution(table: Floats) -> Floats:
 
 
 _ENTROPY_ROUNDS = 100
-_NUMBERS = 1 << 20
-"""The most numbers to work on at a time."""
+_NUMBERS = 1 << 20  # the most numbers to work on at a time
 
 
 def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
@@ -280,8 +279,7 @@ def _update(parts: Floats, tables: Floats, attributes: int, tolerance: float) ->
 
 _ROUNDS = 100
 
-_TINY = 1e-300
-"""A positive number that keeps quotients of nothing by nothing finite."""
+_TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
 
 def nonnegative(table: Floats) -> Floats:

@@ -47,8 +47,7 @@ from rangeq.grids.wavegrid.posterior import estimated
 # Multi-dimensional ranges, section 4.5 and appendices A.9 and A.10.
 
 
-_NUMBERS = 1 << 22
-"""The most weights to hold at a time."""
+_NUMBERS = 1 << 22  # the most weights to hold at a time
 
 
 @dataclass(frozen=True)
@@ -152,22 +151,19 @@ def overlap(edges: Edges, left: Items, right: Items) -> Floats:
     return result
 
 
+# The prior probability that a pair has no smooth terms. Grids of a few cells may tell nothing of a
+# pair, and that is no reason to take its attributes for independent.
 _INDEPENDENT = 0.1
-"""The prior probability that a pair has no smooth terms. Grids of a few cells may tell nothing of a
-pair, and that is no reason to take its attributes for independent.
-"""
 
-_FEW = 16
-"""The number of cells below which they do not show that an attribute is even within them."""
+_FEW = 16  # the number of cells below which they do not show that an attribute is even within them
 
-_ROUNDED = 1e-9
-"""The relative eigenvalue of a precision, a product, below which it is rounding."""
+_ROUNDED = 1e-9  # the relative eigenvalue of a precision, a product, below which it is rounding
 
+# The kernels for wide cells, in which a heavy end is not told from other shapes.
 _SEEN = tuple(kernel for kernel in KERNELS if not kernel.ends)
-"""The kernels for wide cells, in which a heavy end is not told from other shapes."""
 
+# The kernels for few cells, for which any normal density is as likely.
 _UNEVEN = tuple(kernel for kernel in _SEEN if kernel.trend)
-"""The kernels for few cells, for which any normal density is as likely."""
 
 
 class Products(NamedTuple):
@@ -247,8 +243,7 @@ def posterior(attributes: Domain, n: int, likelihoods: Likelihoods) -> WaveEstim
     return estimated(attributes, n, likelihoods, (False,) * len(attributes), kernels, _INDEPENDENT)
 
 
-_Side: TypeAlias = tuple[int, Edges]
-"""An attribute, and a way to cut it."""
+_Side: TypeAlias = tuple[int, Edges]  # an attribute, and a way to cut it
 
 
 class _Cut(NamedTuple):

@@ -22,8 +22,7 @@ from rangeq.grids.grid_likelihoods import posterior
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
-MOST_GROUPS = 1 << 14
-"""The most groups that users may be divided among."""
+MOST_GROUPS = 1 << 14  #: The most groups that users may be divided among.
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class ConjunctionProtocol(Protocol):
         What the protocol cannot do.
     """
 
+    #: The reason why nothing is fitted to the reports, if nothing is.
     untold: ClassVar[str] = "there is no model of them"
-    """The reason why nothing is fitted to the reports, if nothing is."""
 
     sizes: Any
     epsilon: float | Rational

@@ -25,31 +25,27 @@ from mechdesign.base.numbers import Floats, Items
 from rangeq.core.workload_sums import reference_shares
 from rangeq.grids.fitting import nonnegative, with_margins
 
-_BLOCKS = 32
-"""The most blocks of an attribute: of about equal shares."""
+_BLOCKS = 32  # the most blocks of an attribute: of about equal shares
 
+#: The most records that begin; and how many each becomes once they have the tables.
 _FEW, _TIMES = 1 << 15, 4
-"""The most records that begin; and how many each becomes once they have the tables."""
 
+#: The sweeps of exchanges of the records that begin, and whenever there are more.
 _SWEEPS, _MORE_SWEEPS = 20, 5
-"""The sweeps of exchanges of the records that begin, and whenever there are more."""
 
+# Parts of the records that exchange in the last sweeps: the fewer, the more what tables are off
+# counts, so that they are nearer than those of as many people drawn one by one.
 _LAST = (0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
-"""Parts of the records that exchange in the last sweeps: the fewer, the more what tables are off
-counts, so that they are nearer than those of as many people drawn one by one."""
 
-_RATE = 0.5
-"""The part of a table's misfit that terms take over in a sweep."""
+_RATE = 0.5  # the part of a table's misfit that terms take over in a sweep
 
-_SMOOTHING = 2.0
-"""Records added to cells before logarithms: from one more or less little follows."""
+_SMOOTHING = 2.0  # records added to cells before logarithms: from one more or less little follows
 
-_TINY = 1e-9
-"""A positive number that keeps logarithms of empty cells finite."""
+_TINY = 1e-9  # A positive number that keeps logarithms of empty cells finite
 
 Pair = tuple[int, int]
+#: A function from places of attributes, and ends of blocks of values from 0 on, to a table.
 Tables = Callable[[tuple[int, ...], list[Items]], Floats]
-"""A function from places of attributes, and ends of blocks of values from 0 on, to a table."""
 
 
 def blocks_of(frequencies: Floats) -> Items:
@@ -252,8 +248,7 @@ def _exchange(
 # Public populations of several attributes, and guesses of one, to predict errors on.
 
 
-_HIDDEN = 33
-"""The number of values of what attributes have in common."""
+_HIDDEN = 33  # the number of values of what attributes have in common
 
 
 def _alike(margin: str, correlation: float) -> Callable[[int], Floats]:
@@ -277,6 +272,14 @@ def _clusters(size: int) -> Floats:
     return np.asarray(bells / bells.sum(axis=1, keepdims=True))
 
 
+#: Attributes that are independent of each other given a hidden value: the distribution of one
+#: attribute under each hidden value, all as likely, as functions of the attribute's size, to arrays
+#: of shape (hidden values, size).
+#:
+#: All records alike; and the others of `rangeq.core.workload_sums.REFERENCE_POPULATIONS`, whose
+#: normal scores are correlated by 0.8, 0.6, 0.5 and 0.6; in clusters every attribute is near a
+#: quarter or near seven tenths of its domain, with a deviation of a twentieth, and in all
+#: attributes on the same side.
 REFERENCE_RECORDS: dict[str, Callable[[int], Floats]] = {
     "even": _alike("even", 0.0),
     "normal": _alike("smooth", 0.8),
@@ -285,15 +288,6 @@ REFERENCE_RECORDS: dict[str, Callable[[int], Floats]] = {
     "spiky": _alike("spiky", 0.5),
     "heaped": _alike("heaped", 0.6),
 }
-"""Attributes that are independent of each other given a hidden value: the distribution of one
-attribute under each hidden value, all as likely, as functions of the attribute's size, to arrays of
-shape (hidden values, size).
-
-All records alike; and the others of `rangeq.core.workload_sums.REFERENCE_POPULATIONS`,
-whose normal scores are correlated by 0.8, 0.6, 0.5 and 0.6; in clusters every attribute is near a
-quarter or near seven tenths of its domain, with a deviation of a twentieth, and in all attributes
-on the same side.
-"""
 
 
 def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generator) -> Items:

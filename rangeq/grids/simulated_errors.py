@@ -24,24 +24,21 @@ from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
 
+#: The most values of a simulated attribute: fewer for `MSW`, whose fits take many steps.
 _COARSE, _COARSER = 64, 32
-"""The most values of a simulated attribute: fewer for `MSW`, whose fits take many steps."""
 
-_QUERIES = 100
-"""The number of queries of each collection."""
+_QUERIES = 100  # the number of queries of each collection
 
+#: The number of users from which errors are taken to stay as they are: what systems cannot see is
+#: left by then. Fits of square waves, of `MSW`, take long with so many.
 _MOST, _MOST_WAVES = 1e8, 1e7
-"""The number of users from which errors are taken to stay as they are: what systems cannot see is
-left by then. Fits of square waves, of `MSW`, take long with so many.
-"""
 
-_USERS = 10_000
-"""The users of each group, where errors fall with their number as noise does."""
+_USERS = 10_000  # the users of each group, where errors fall with their number as noise does
 
 System: TypeAlias = Callable[..., ConjunctionProtocol]
 
+#: A function from one or two axes to the shares of their values: shape (sizes of these).
 Shares: TypeAlias = Callable[[tuple[int, ...]], Floats]
-"""A function from one or two axes to the shares of their values: shape (sizes of these)."""
 
 
 def conjunction_errors(

@@ -18,8 +18,8 @@ from rangeq.core.levels import NodeLaw
 # Coordinates on a circular domain in which all that is stationary there is diagonal.
 
 
+#: The type of results of `numpy.fft.rfft`: shape (..., size // 2 + 1).
 Transform = npt.NDArray[np.complex128]
-"""The type of results of `numpy.fft.rfft`: shape (..., size // 2 + 1)."""
 
 
 def coordinates(items: Floats) -> Floats:
@@ -68,11 +68,10 @@ def _scale(size: int) -> Floats:
 # correlation, which the fast Fourier transform gives for all of them together.
 
 
+# The exponent up to which lengths are exact: ranges of up to 2^8 items, and all but so many of the
+# circle, are computed by themselves; of longer ones 2^7 lengths an octave, with straight lines
+# between them.
 _EXACT = 8
-"""The exponent up to which lengths are exact: ranges of up to 2^8 items, and all but so many of the
-circle, are computed by themselves; of longer ones 2^7 lengths an octave, with straight lines
-between them.
-"""
 
 
 def windows(values: Floats, width: int) -> Floats:
@@ -249,10 +248,9 @@ class CircleCuts:
 # are those of products of running sums of x and y.
 
 
+#: The residual at which conjugate gradients end, and the steps after which Levinson's recursion is
+#: used in their place, which takes as many as the square of the size.
 _CLOSE, _STEPS = 1e-13, 1000
-"""The residual at which conjugate gradients end, and the steps after which Levinson's recursion is
-used in their place, which takes as many as the square of the size.
-"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,50 +24,39 @@ from frequency.postprocess import norm_sub
 from mechdesign.base.numbers import Floats, posterior_root
 from rangeq.local.circle import Transform, coordinates, items_of, of_transform, transform_of
 
+# The exponent of the parts of the prior, of spectra 1 / (1 + (k / corner)^4): cubic smoothing
+# splines, beyond their corner.
 _STEEP = 4.0
-"""The exponent of the parts of the prior, of spectra 1 / (1 + (k / corner)^4): cubic smoothing
-splines, beyond their corner.
-"""
 
+#: The search for strengths: the most steps, those while there is more to come, and the gain of
+#: log-likelihood by an e-fold of any of them that ends it.
 _STEPS, _BRIEFLY, _SLOPE = 400, 15, 5e-3
-"""The search for strengths: the most steps, those while there is more to come, and the gain of
-log-likelihood by an e-fold of any of them that ends it.
-"""
 
-_LEAST, _MOST = 1e-30, 1e30
-"""The bounds of strengths and heights."""
+_LEAST, _MOST = 1e-30, 1e30  #: The bounds of strengths and heights.
 
-_NOTHING = 1e-6
-"""The height of a shape, in terms of its errors, that counts as none."""
+_NOTHING = 1e-6  # the height of a shape, in terms of its errors, that counts as none
 
+# The expected number of periods, and of spikes and steps, with a variance of their own. They get it
+# where evidence outweighs this.
 _STRAY = 0.3
-"""The expected number of periods, and of spikes and steps, with a variance of their own. They get
-it where evidence outweighs this.
-"""
 
+# The periods of heaps: data are rounded to products of 2, 3 and 5, or have a cycle, such as a week.
 _PERIODS = np.array([p for p in range(2, 1001) if p <= 16 or 30**9 % p == 0])
-"""The periods of heaps: data are rounded to products of 2, 3 and 5, or have a cycle, such as a
-week.
-"""
 
-_LIKELY = 12
-"""The number of periods tried, of those that the slope of the likelihood favours."""
+_LIKELY = 12  # the number of periods tried, of those that the slope of the likelihood favours
 
+#: The number of spikes and steps added between two searches, or as many as there are already; and
+#: the most of them.
 _TOGETHER, _MOST_SHAPES = 8, 96
-"""The number of spikes and steps added between two searches, or as many as there are already; and
-the most of them.
-"""
 
-_APART = 0.2
-"""The correlation below which two shapes may be added together."""
+_APART = 0.2  # the correlation below which two shapes may be added together
 
+#: The number of their own deviations by which strengths are raised in stated variances, and that of
+#: the white part: the likelihood is nearly flat about few of them.
 _ALLOWANCE, _OF_WHITE = 0.4, 1.0
-"""The number of their own deviations by which strengths are raised in stated variances, and that of
-the white part: the likelihood is nearly flat about few of them.
-"""
 
+# The largest error of prefixes of the most probable distribution, in deviations of a range.
 _PRECISION = 0.02
-"""The largest error of prefixes of the most probable distribution, in deviations of a range."""
 
 
 class Smoothing:
@@ -421,17 +410,15 @@ def _parts(size: int, domain: int) -> tuple[Floats, Floats, Floats]:
 # in the frequencies, the constraints are item by item.
 
 
-_TURNS, _EVERY = 1000, 10
-"""The most turns, and the turns between two looks at the residuals."""
+_TURNS, _EVERY = 1000, 10  #: The most turns, and the turns between two looks at the residuals.
 
+# The over-relaxation: the factor by which a step goes beyond the point it is drawn to.
 _RELAXED = 1.6
-"""The over-relaxation: the factor by which a step goes beyond the point it is drawn to."""
 
+# The first penalty of what violates the constraints, in typical precisions of the posterior.
 _STIFF = 10.0
-"""The first penalty of what violates the constraints, in typical precisions of the posterior."""
 
-_BALANCE = 3.0
-"""The ratio of the two residuals at which the penalty changes."""
+_BALANCE = 3.0  # the ratio of the two residuals at which the penalty changes
 
 
 class MostProbable(NamedTuple):

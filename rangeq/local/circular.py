@@ -210,8 +210,8 @@ def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:
     return oracle.difference_variance(1, occupied) / 2 + width / domain
 
 
+# The largest circle for which all of its divisors are numbers of blocks, by default.
 _ALL_DIVISORS = 1 << 16
-"""The largest circle for which all of its divisors are numbers of blocks, by default."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from rangeq.core.tree import inverse, spread
 from rangeq.core.workload_sums import queries
 from rangeq.local.hierarchy import LevelHistograms
 
-_AT_ONCE = 1 << 20
-"""The most weights of nodes to hold at a time."""
+_AT_ONCE = 1 << 20  # the most weights of nodes to hold at a time
 
 
 @dataclass(frozen=True)

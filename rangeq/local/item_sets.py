@@ -46,15 +46,14 @@ from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, Proce
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.haar import HaarHRR
 
+#: The protocol that reports on a slot: a frequency oracle, or a range protocol.
 Base: TypeAlias = Oracle | RangeProtocol
-"""The protocol that reports on a slot: a frequency oracle, or a range protocol."""
 
+#: A class of range protocols, or a function that makes one from a number of items and epsilon.
 Ranges: TypeAlias = Callable[[int, Any], RangeProtocol]
-"""A class of range protocols, or a function that makes one from a number of items and epsilon."""
 
 
-_SLOTS = 2
-"""The most items of the sets of an attack."""
+_SLOTS = 2  # the most items of the sets of an attack
 
 
 @dataclass(frozen=True)

@@ -34,33 +34,28 @@ from rangeq.local.composite import Composite, ShiftedHistogram, bins_of, checked
 from rangeq.local.haar import HaarHRR
 from rangeq.local.hierarchy import Flat, HierarchicalHistogram, LevelHistograms, per_user
 
+# The most bits of a report that are still little to send: where the best oracle for a level takes
+# more, the best of the others is taken.
 _LONGEST = 256
-"""The most bits of a report that are still little to send: where the best oracle for a level takes
-more, the best of the others is taken.
-"""
 
+# The most bits for circular hierarchies, where the server looks at the bits of every user.
 _FEW = 64
-"""The most bits for circular hierarchies, where the server looks at the bits of every user."""
 
+#: The largest domain whose shifted histograms are weighed level by level; in larger ones, levels
+#: are added above so many of the finest.
 _RESOLVED, _FINE = 1024, 3
-"""The largest domain whose shifted histograms are weighed level by level; in larger ones, levels
-are added above so many of the finest.
-"""
 
+#: The number of prefixes that stand for all, the most steps, and the ratio that ends them.
 _PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 1.003
-"""The number of prefixes that stand for all, the most steps, and the ratio that ends them."""
 
-_SAMPLE = 4096
-"""The number of lowest frequencies of a circular domain that are weighed one by one."""
+_SAMPLE = 4096  # the number of lowest frequencies of a circular domain that are weighed one by one
 
-_STEPS = 10_000_000
-"""The most contrasts that the search for probabilities looks at in all."""
+_STEPS = 10_000_000  # the most contrasts that the search for probabilities looks at in all
 
-_LINE = 150
-"""The most characters of `describe` that are printed: large domains have many levels."""
+_LINE = 150  # the most characters of `describe` that are printed: large domains have many levels
 
+# The branchings tried: levels left out make those of powers, which need no trees of their own.
 _BRANCHINGS = (2, 3, 5, 7)
-"""The branchings tried: levels left out make those of powers, which need no trees of their own."""
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,10 @@ from rangeq.core.estimate import checked_ends
 from rangeq.core.protocol import RangeProtocol
 from rangeq.local.item_sets import PaddedSets, SetEstimate
 
+#: The protocol that reports on a pair, or on a set of pairs.
 Inner: TypeAlias = Oracle | RangeProtocol | PaddedSets
-"""The protocol that reports on a pair, or on a set of pairs."""
 
-PAIR = ("bit", "item")
-"""The attributes of a pair."""
+PAIR = ("bit", "item")  #: The attributes of a pair.
 
 
 class PairedEstimate(OfPopulation):

@@ -30,8 +30,7 @@ from rangeq.core.record_channel import RecordChannel
 from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
 
-_AT_ONCE = 1 << 22
-"""The most weights of items to hold at a time."""
+_AT_ONCE = 1 << 22  # the most weights of items to hold at a time
 
 
 @dataclass(frozen=True)

@@ -24,31 +24,26 @@ from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, divisors, round_up
 from rangeq.local.optimisation import CircleLevels, falling_shares, least_shares
 
+# The corner of the collection's smooth reference, |coefficient k|^2 = (1 + (k / 2)^2)^-2: a Laplace
+# density, its scale 8 % of the circular domain.
 _CORNER = 2.0
-"""The corner of the collection's smooth reference, |coefficient k|^2 = (1 + (k / 2)^2)^-2: a
-Laplace density, its scale 8 % of the circular domain.
-"""
 
+# The ratio of its rough reference: independent weights of items with E w^2 / (E w)^2 = 2:
+# |coefficient|^2 = 2 / domain everywhere.
 _ROUGH = 2.0
-"""The ratio of its rough reference: independent weights of items with E w^2 / (E w)^2 = 2:
-|coefficient|^2 = 2 / domain everywhere.
-"""
 
+#: The factors by which the collection's unbiased error may exceed the least: where rough data lose
+#: nothing by it, and in any case.
 _MOST, _LEAST = 1.7, 1.03
-"""The factors by which the collection's unbiased error may exceed the least: where rough data lose
-nothing by it, and in any case.
-"""
 
+# The least noise of a frequency, as a part of what drawing the users would add: reports of a large
+# epsilon hardly have any.
 _LEAST_NOISE = 1e-9
-"""The least noise of a frequency, as a part of what drawing the users would add: reports of a large
-epsilon hardly have any.
-"""
 
+#: The largest domain with any padding; and the number of sizes of most divisors to try.
 _SMALL, _TRIED = 64, 3
-"""The largest domain with any padding; and the number of sizes of most divisors to try."""
 
-_FEWEST = 4
-"""The least domain that has something to smooth."""
+_FEWEST = 4  # the least domain that has something to smooth
 
 
 def shaped(domain: int, epsilon: float | Rational, n: int, workload: str = "ranges") -> Shaped:
@@ -321,16 +316,13 @@ def _guarded(levels: CircleLevels, n: int, prior: Floats, guard: float, start: F
 # What smoothed estimates err by, which rests on the population: predicted by simulation.
 
 
-_COARSE = 256
-"""The most items of a simulated domain."""
+_COARSE = 256  # the most items of a simulated domain
 
-_RUNS = 8
-"""The simulated collections of each population: predictions are off by a quarter or so."""
+_RUNS = 8  # the simulated collections of each population: predictions are off by a quarter or so
 
+# The epsilons and numbers of users of each decade that are simulated: predictions in between follow
+# from the nearest by a power law.
 _PER_DECADE = 10
-"""The epsilons and numbers of users of each decade that are simulated: predictions in between
-follow from the nearest by a power law.
-"""
 
 
 def shaped_errors(

@@ -329,8 +329,8 @@ class SquareWave(Channel):
 # estimation as a function of D under suitable smoothness assumptions on the input distribution".
 
 
+#: The numbers of bins to choose from.
 POWERS_OF_TWO = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""The numbers of bins to choose from."""
 
 
 class AucError(NamedTuple):

@@ -27,14 +27,14 @@ from mechdesign.symbolic.proof_rules import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol
 
-MOST_CELLS = 1 << 20
-"""The most cells of the grid: reports are counted in up to four times as many."""
+MOST_CELLS = (
+    1 << 20
+)  #: The most cells of the grid: reports are counted in up to four times as many.
 
-_WHOLE = 1 << 16
-"""The weight of a cell that lies in the disk as a whole."""
+_WHOLE = 1 << 16  # the weight of a cell that lies in the disk as a whole
 
+# The parts of a cell that the radius is a multiple of, so that all devices have the same.
 _STEPS = 64
-"""The parts of a cell that the radius is a multiple of, so that all devices have the same."""
 
 
 def disk_radius(epsilon: float, across: int, along: int) -> float:

@@ -17,17 +17,14 @@ from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import Floats, Items, whole
 from mechdesign.base.text import shown
 
+#: The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening.
 EARTH_RADIUS = 6_371_008.8
-"""The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening."""
 
-MOST_CELLS = 1 << 22
-"""The most cells of a grid: what an estimate holds for each is in memory."""
+MOST_CELLS = 1 << 22  #: The most cells of a grid: what an estimate holds for each is in memory.
 
-_STEEPEST = 85.0
-"""The largest latitude of the centre of a grid, in degrees."""
+_STEEPEST = 85.0  # the largest latitude of the centre of a grid, in degrees
 
-_ROUNDING = 1e-9
-"""The part of a cell by which a point may lie beyond the border and be on it."""
+_ROUNDING = 1e-9  # the part of a cell by which a point may lie beyond the border and be on it
 
 
 class InvalidPoint(FrequencyError, ValueError):
@@ -444,12 +441,10 @@ def _side(sides: Floats, cells: Any) -> float:
 # The Wasserstein-2 distance of two distributions over the cells of a grid, exactly.
 
 
-MOST_FLOWS = 1 << 19
-"""The most flows of the linear program: that of 64 x 64 cells."""
+MOST_FLOWS = 1 << 19  #: The most flows of the linear program: that of 64 x 64 cells.
 
 
-_NEGLIGIBLE = 1e-12
-"""The part of all mass below which a cell is empty."""
+_NEGLIGIBLE = 1e-12  # the part of all mass below which a cell is empty
 
 
 def wasserstein(first: npt.ArrayLike, second: npt.ArrayLike, cell: float = 1.0) -> float:

@@ -23,14 +23,11 @@ from rangeq.central.matrix_mechanism.workload import LARGEST_GRAM, Term, Workloa
 
 LARGEST_ROWS = 1 << 13
 
-SCALE_BITS = 20
-"""A designed strategy with columns of norm 1 is rounded to multiples of 2^-20."""
+SCALE_BITS = 20  #: A designed strategy with columns of norm 1 is rounded to multiples of 2^-20.
 
-_NULL = 1e-10
-"""Eigenvalues below it, relative to the largest, are taken for 0."""
+_NULL = 1e-10  # eigenvalues below it, relative to the largest, are taken for 0
 
-_BESIDE = 1e-6
-"""The part of a query's squared norm outside the range that is taken for rounding."""
+_BESIDE = 1e-6  # the part of a query's squared norm outside the range that is taken for rounding
 
 _CHUNK = 1 << 24
 
@@ -312,9 +309,9 @@ def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
 # ProductStrategy: every product of one row for each attribute.
 
 
+# The part of a query's squared norm outside the range that is taken for rounding: less than one
+# cell of 2^26.
 _BESIDE_FACTORS = 1e-10
-"""The part of a query's squared norm outside the range that is taken for rounding: less than one
-cell of 2^26."""
 
 
 class ProductStrategy(Strategy):

@@ -54,20 +54,18 @@ from rangeq.central.matrix_mechanism.workload import (
     gram_of,
 )
 
-_DOWN = 1 - 2.0**-48
-"""A factor that rounds a product of a few floats down."""
+_DOWN = 1 - 2.0**-48  # A factor that rounds a product of a few floats down
 
+# The most cells along an attribute of a searched design, but for prefixes and ranges.
 _LARGEST_SEARCHED = 1 << 11
-"""The most cells along an attribute of a searched design, but for prefixes and ranges."""
 
+#: The cost of a search: decompositions, operations a second, and matrices at a time.
 _ROUNDS, _FLOPS, _COPIES = 40, 1e10, 10
-"""The cost of a search: decompositions, operations a second, and matrices at a time."""
 
-_SPARE_BITS = 3
-"""The bits by which norms of columns are above the largest entry, at most."""
+_SPARE_BITS = 3  # the bits by which norms of columns are above the largest entry, at most
 
+# The most cells for which prefixes and ranges have a strategy that is written out.
 _LARGEST_DENSE = 1 << 10
-"""The most cells for which prefixes and ranges have a strategy that is written out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +317,7 @@ def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, flo
 # Where a design is kept, so that it is made once: a file for each request.
 
 
-VERSION = 1
-"""The number of changes of the search: designs of another version are not read."""
+VERSION = 1  #: The number of changes of the search: designs of another version are not read.
 
 
 class DesignFile:

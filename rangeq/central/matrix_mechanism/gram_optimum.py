@@ -34,8 +34,7 @@ from rangeq.central.matrix_mechanism.workload import Workload
 
 _ROUNDS = 200
 
-_LEAST = 1e-12
-"""Eigenvalues below it, relative to the largest, are taken for 0."""
+_LEAST = 1e-12  # eigenvalues below it, relative to the largest, are taken for 0
 
 _UNIT = 2.0**-53
 
@@ -201,18 +200,15 @@ def _norm(matrix: Floats) -> float:
 # known multiple of the number of cells.
 
 
-LARGEST_PATH = 1 << 20
-"""The most cells of a path."""
+LARGEST_PATH = 1 << 20  #: The most cells of a path.
 
-_ABOVE = 2.8e-6
-"""A bound on twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6."""
+_ABOVE = 2.8e-6  # A bound on twice the sum of sech(pi^2 n / ln 2) over n >= 1, which is 2.62e-6
 
 _PATH_ROUNDS = 3
 
 _CHUNK = 1 << 22
 
-_SCALED = 8
-"""After so many steps numbers are scaled by a power of two: a step is less than 2^100."""
+_SCALED = 8  # after so many steps numbers are scaled by a power of two: a step is less than 2^100
 
 
 def path_weights(workload: Workload) -> tuple[float, float] | None:

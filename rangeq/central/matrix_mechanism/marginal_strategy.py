@@ -32,14 +32,12 @@ from rangeq.central.matrix_mechanism.strategy import (
 )
 from rangeq.central.matrix_mechanism.workload import Workload
 
-View: TypeAlias = tuple[int, ...]
-"""A set of attributes, by their places, ascending."""
+View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, ascending.
 
+# The part of a query's squared norm that is taken for rounding.
+#
+# Whatever of a box of up to 2^26 cells is new in a set of attributes is above it.
 _ROUNDING = 1e-11
-"""The part of a query's squared norm that is taken for rounding.
-
-Whatever of a box of up to 2^26 cells is new in a set of attributes is above it.
-"""
 
 
 _UNANSWERABLE = "a query does not follow from the marginals that the strategy measures"

@@ -26,8 +26,8 @@ from rangeq.central.inputs import Query, histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
 
+#: The promise of a release; two data sets are neighbours when one has one user more.
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
-"""The promise of a release; two data sets are neighbours when one has one user more."""
 
 _SLACK = 1 - Fraction(1, 1 << 23)
 

@@ -33,29 +33,25 @@ from rangeq.central.branching import best_branching
 from rangeq.central.budget import best_shares, equal
 from rangeq.core.boxes import tree_over
 
+# The numbers of bumps of the lowest layer, relative to the root of the number of cells.
 _BUMPS = (0.35, 0.45, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.1, 2.7)
-"""The numbers of bumps of the lowest layer, relative to the root of the number of cells."""
 
-_FANOUTS = (4, 8)
-"""The ratios of the numbers of bumps of two layers."""
+_FANOUTS = (4, 8)  # the ratios of the numbers of bumps of two layers
 
+# The numbers of rows of random starts, relative to the root of the number of cells.
 _RANDOM_ROWS = (0.75, 1.5)
-"""The numbers of rows of random starts, relative to the root of the number of cells."""
 
+# The sum of the bumps of a layer at each cell, where 1 is the weight of the cell itself.
 _HEIGHT = 0.8
-"""The sum of the bumps of a layer at each cell, where 1 is the weight of the cell itself."""
 
-_LEAST = 1e-12
-"""Entries of G above minus it, relative to the largest, are taken for no less than 0."""
+_LEAST = 1e-12  # entries of G above minus it, relative to the largest, are taken for no less than 0
 
-_LARGEST = 2.0**20
-"""The largest entry of T: a cell of so little weight beside it is rounded away."""
+_LARGEST = 2.0**20  # the largest entry of T: a cell of so little weight beside it is rounded away
 
+# Rounds of the search: the steps from each start, and the number of the best that go on.
 _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
-"""Rounds of the search: the steps from each start, and the number of the best that go on."""
 
-_FEW_CELLS = 512
-"""The number of cells up to which twice as many go on."""
+_FEW_CELLS = 512  # the number of cells up to which twice as many go on
 
 
 def laplace_strategy(gram: Floats) -> Floats:

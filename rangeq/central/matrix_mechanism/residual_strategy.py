@@ -36,8 +36,7 @@ from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
 from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy, checked_entries
 from rangeq.central.matrix_mechanism.workload import Workload
 
-_NULL = 1e-10
-"""Eigenvalues below it, relative to the largest, are taken for 0."""
+_NULL = 1e-10  # eigenvalues below it, relative to the largest, are taken for 0
 
 
 class ResidualStrategy(Strategy):
@@ -390,17 +389,13 @@ def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:
 
 _ROUNDS = 8
 
-_CLOSE = 1e-3
-"""Rounds end where the error falls by less, relative to it."""
+_CLOSE = 1e-3  # rounds end where the error falls by less, relative to it
 
-_WEIGHT_BITS = 9
-"""The bits of entries that are for weights; the others are for the sides."""
+_WEIGHT_BITS = 9  # the bits of entries that are for weights; the others are for the sides
 
-_LEAST = 1e-9
-"""An eigenvalue that is taken for 0, relative to the largest."""
+_LEAST = 1e-9  # an eigenvalue that is taken for 0, relative to the largest
 
-_NOTHING = 1e-13
-"""A part of the error that is taken for 0, relative to the largest."""
+_NOTHING = 1e-13  # A part of the error that is taken for 0, relative to the largest
 
 
 class _Side(NamedTuple):

@@ -39,30 +39,25 @@ from rangeq.central.matrix_mechanism.workload import (
     gram_of,
 )
 
-_BITS = 24
-"""The bits of the weights of marginals, and of the entries of a side."""
+_BITS = 24  # the bits of the weights of marginals, and of the entries of a side
 
 _ROUNDS = 30
 
+#: The number of new starts for weights of marginals, and the logarithm of one left out.
 _FLIPS, _OUT = 60, -8.0
-"""The number of new starts for weights of marginals, and the logarithm of one left out."""
 
-_CLOSE = 1e-5
-"""The relative decrease of the error below which rounds end."""
+_CLOSE = 1e-5  # the relative decrease of the error below which rounds end
 
+#: The bits of products of entries of several strategies. Fewer are needed for much noise, whose
+#: variance has a limit.
 MOST_BITS = 27
-"""The bits of products of entries of several strategies. Fewer are needed for much noise, whose
-variance has a limit.
-"""
 
-_SMALL = 16
-"""Entries of a side that treats all cells alike are below it."""
+_SMALL = 16  # entries of a side that treats all cells alike are below it
 
-_LARGEST_VIEW = 1 << 22
-"""The most cells of a marginal that is measured though nobody asks for it."""
+_LARGEST_VIEW = 1 << 22  # the most cells of a marginal that is measured though nobody asks for it
 
+# The least weight of a marginal, relative to the largest; smaller ones are on their way to 0.
 _LEAST_SHARE = 1e-4
-"""The least weight of a marginal, relative to the largest; smaller ones are on their way to 0."""
 
 _DOWN = 1 - 2.0**-40
 
@@ -219,8 +214,8 @@ def least_error(workload: Workload, tolerance: float) -> float:
     return math.fsum(parts) / workload.cells * _DOWN
 
 
+# A side's Gram matrix A'A, and A as integers: rounded to multiples of 2^-bits, times 2^bits.
 _Side: TypeAlias = tuple[Floats, Callable[[int], DenseStrategy]]
-"""A side's Gram matrix A'A, and A as integers: rounded to multiples of 2^-bits, times 2^bits."""
 
 
 def _product(

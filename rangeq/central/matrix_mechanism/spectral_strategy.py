@@ -15,11 +15,11 @@ from rangeq.central.matrix_mechanism.gram_optimum import LARGEST_PATH, Reflected
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, QuerySet, Workload
 
-LEAST_LARGEST_ENTRY = 1 << 12
-"""The largest entry is at least that, so that rounding is not coarse."""
+LEAST_LARGEST_ENTRY = (
+    1 << 12
+)  #: The largest entry is at least that, so that rounding is not coarse.
 
-_LEAST = 2.0**-30
-"""The least eigenvalue of the kernel, relative to the largest."""
+_LEAST = 2.0**-30  # the least eigenvalue of the kernel, relative to the largest
 
 _CHUNK = 1 << 22
 

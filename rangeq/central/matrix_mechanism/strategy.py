@@ -13,14 +13,13 @@ from mechdesign.base.numbers import Floats, Integers
 from rangeq.central.inputs import InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
 
+#: The most users of a histogram here: more than there are people, and no sum overflows.
 LARGEST_USERS = 1 << 33
-"""The most users of a histogram here: more than there are people, and no sum overflows."""
 
-LARGEST_ENTRY = 1 << 25
-"""The largest entry of a matrix of a strategy."""
+LARGEST_ENTRY = 1 << 25  #: The largest entry of a matrix of a strategy.
 
+#: The largest product of entries of several: times 2^33 users it stays within 62 bits.
 LARGEST_PRODUCT = 1 << 28
-"""The largest product of entries of several: times 2^33 users it stays within 62 bits."""
 
 
 class UnanswerableQuery(ValueError):
@@ -37,8 +36,7 @@ class Strategy(ABC):
     Estimates of the cells are least-squares estimates. Variances are per unit of noise variance.
     """
 
-    kind: ClassVar[str]
-    """The name of the kind in files."""
+    kind: ClassVar[str]  #: The name of the kind in files.
 
     @property
     @abstractmethod

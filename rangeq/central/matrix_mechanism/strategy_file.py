@@ -59,6 +59,7 @@ _KINDS: dict[str, type[Strategy]] = {
     )
 }
 
+# The exceptions that damaged archives and arrays raise.
 _MISTAKES = (
     ValueError,
     TypeError,
@@ -71,7 +72,6 @@ _MISTAKES = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""The exceptions that damaged archives and arrays raise."""
 
 _CONTENT = "strategy.json"
 
@@ -89,11 +89,9 @@ _FIELDS = record(
 
 _LARGEST_CONTENT = 1 << 20
 
-_LARGEST_ARRAYS = 1 << 29
-"""The most bytes of all arrays of a file together."""
+_LARGEST_ARRAYS = 1 << 29  # the most bytes of all arrays of a file together
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of all members, so that equal strategies have equal files."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that equal strategies have equal files
 
 
 def kind_of(name: object) -> type[Strategy]:
@@ -252,6 +250,7 @@ NAME = MatrixMechanism.__name__
 
 _SIZE = whole_number(1, 1 << 26)
 
+#: The form of what `mechanism_content` makes.
 MATRIX_MECHANISM = record(
     {
         "name": one_of(NAME),
@@ -262,7 +261,6 @@ MATRIX_MECHANISM = record(
         "arrays": table_of(row_of(_SIZE) | row_of(_SIZE, _SIZE)),
     }
 )
-"""The form of what `mechanism_content` makes."""
 
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:

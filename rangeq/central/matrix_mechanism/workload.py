@@ -24,20 +24,18 @@ from mechdesign.base.numbers import Floats, Integers, is_whole
 from mechdesign.base.text import shown
 from rangeq.central.inputs import checked_shape
 
-LARGEST_GRAM = 1 << 12
-"""The most cells of an attribute whose Gram matrix is written out: 128 MB."""
+LARGEST_GRAM = 1 << 12  #: The most cells of an attribute whose Gram matrix is written out: 128 MB.
 
-LARGEST_MATRIX = 1 << 27
-"""The most entries of a matrix of queries: 1 GB."""
+LARGEST_MATRIX = 1 << 27  #: The most entries of a matrix of queries: 1 GB.
 
+#: The largest weight in a query where the queries cannot tell all cells apart.
 LARGEST_BASIS = 1 << 20
-"""The largest weight in a query where the queries cannot tell all cells apart."""
 
+#: The largest weight, of a query or in it; the least is its inverse, so that floats suffice.
 LARGEST_WEIGHT = 1 << 100
-"""The largest weight, of a query or in it; the least is its inverse, so that floats suffice."""
 
+# The residual of a query, relative to it, below which it is taken for dependent on others.
 _DEPENDENT = 1e-7
-"""The residual of a query, relative to it, below which it is taken for dependent on others."""
 
 _NAMES = ("ranges", "prefixes", "cells", "total")
 
@@ -250,8 +248,7 @@ class Term:
         return math.prod(factor.count for factor in self.factors)
 
 
-Asked: TypeAlias = Any
-"""The type of what `Workload.of` takes."""
+Asked: TypeAlias = Any  #: The type of what `Workload.of` takes.
 
 
 @dataclass(frozen=True, eq=False)

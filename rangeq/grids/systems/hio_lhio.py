@@ -89,22 +89,17 @@ class TreeSystem(ConjunctionProtocol):
 # HIO: one hierarchy over all attributes at once (section 3.3).
 
 
-MOST_LEVELS = 1 << 20
-"""The most d-dim levels of HIO."""
-_MOST_TABLES = 1 << 13
-"""The most levels with tables or sketches of their own."""
+MOST_LEVELS = 1 << 20  #: The most d-dim levels of HIO.
+_MOST_TABLES = 1 << 13  # the most levels with tables or sketches of their own
+# The most cells of all tables of a server together; levels beyond their share of it are kept in
+# sketches.
 _MOST_COUNTS = 1 << 24
-"""The most cells of all tables of a server together; levels beyond their share of it are kept in
-sketches.
-"""
-_SKETCH = 256
-"""The most numbers that a `LevelSketch` keeps of a level."""
+_SKETCH = 256  # the most numbers that a `LevelSketch` keeps of a level
 _MOST_VALUES = 1 << 20
-_QUERIES = 64
-"""The number of queries to answer at a time."""
+_QUERIES = 64  # the number of queries to answer at a time
 
+#: A level of the tree of each attribute, and some nodes there.
 Block: TypeAlias = tuple[tuple[int, Items], ...]
-"""A level of the tree of each attribute, and some nodes there."""
 
 
 @dataclass(frozen=True)

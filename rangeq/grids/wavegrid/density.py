@@ -54,29 +54,29 @@ class Kernel(NamedTuple):
         return max(self.trend, self.height, self.points, self.ends)
 
 
+#: Densities that vary by factors of e^0.5 or e^2, with 17, 7 or 2.5 lengths along the domain: mixed
+#: they do for those between.
 _HEIGHTS, _LENGTHS = (0.5, 2.0), (0.12, 0.3, 0.8)
-"""Densities that vary by factors of e^0.5 or e^2, with 17, 7 or 2.5 lengths along the domain: mixed
-they do for those between.
-"""
 
+# Wide enough for a normal density whose deviation is a tenth of the domain, without which such data
+# would need great heights.
 _TREND = 10.0
-"""Wide enough for a normal density whose deviation is a tenth of the domain, without which such
-data would need great heights.
-"""
 
+# Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others
+# is not taken for shape.
 _FLAT = (0.02, 0.1)
-"""Heights of kernels for attributes that are uniform, or nearly so: with these the noise of others
-is not taken for shape.
-"""
 
+# The deviation of the ends: of 64 cells an end holds a tenth of all users if it is e^2 times as
+# high as the others.
 _ENDS = 2.0
-"""The deviation of the ends: of 64 cells an end holds a tenth of all users if it is e^2 times as
-high as the others.
-"""
 
+# The part of the domain next to an end within which logarithms hardly tell values apart.
 _NEAREST = 1 / 64
-"""The part of the domain next to an end within which logarithms hardly tell values apart."""
 
+#: The kernels that are averaged: none at all, smooth ones with and without a trend, nearly flat
+#: ones, and smooth ones with heavy points or heavy ends, the last two of logarithmic distances:
+#: incomes and waiting times, which rise to their mode within a twentieth of the domain, would be
+#: smeared otherwise.
 KERNELS = (
     Kernel(0.0, 0.0, 1.0, 0.0),
     *(
@@ -90,15 +90,12 @@ KERNELS = (
     Kernel(0.0, _HEIGHTS[0], _LENGTHS[-1], 0.0, _ENDS),
     *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, _ENDS, near) for near in (0, 1, -1)),
 )
-"""The kernels that are averaged: none at all, smooth ones with and without a trend, nearly flat
-ones, and smooth ones with heavy points or heavy ends, the last two of logarithmic distances:
-incomes and waiting times, which rise to their mode within a twentieth of the domain, would be
-smeared otherwise.
-"""
 
+#: The kernels averaged for categories, none of which are neighbours: each by itself, all alike.
 CATEGORIES = tuple(Kernel(0.0, 0.0, 1.0, points) for points in (0.0, 0.1, 0.3, 1.0, 2.0, 4.0))
-"""The kernels averaged for categories, none of which are neighbours: each by itself, all alike."""
 
+#: The kernels averaged for few cells, all alike: days of the week, answers on a scale, some bins.
+#: These are rarely even to the last, and seldom smooth: one between two others would be smeared.
 FEW = (
     Kernel(0.0, 0.0, 1.0, 0.04),
     *(
@@ -109,33 +106,26 @@ FEW = (
     ),
     Kernel(0.0, 0.0, 1.0, 1.5),
 )
-"""The kernels averaged for few cells, all alike: days of the week, answers on a scale, some bins.
-These are rarely even to the last, and seldom smooth: one between two others would be smeared.
-"""
 
+# The prior probability that all values are equally frequent, where that is among the kernels.
 _EVEN = 0.5
-"""The prior probability that all values are equally frequent, where that is among the kernels."""
 
-_TEMPER = 0.4
-"""The power of the evidence that weights smooth kernels, but for flat ones."""
+_TEMPER = 0.4  # the power of the evidence that weights smooth kernels, but for flat ones
 
+#: The number of data sets that prior probabilities count as, and steps of adapting them.
 STRENGTH, _TURNS = 2.0, 20
-"""The number of data sets that prior probabilities count as, and steps of adapting them."""
 
+#: Prior deviation of the logarithm of a cell that is apart, and the share of all of them before
+#: anything is known, at least: from that of any other value, where there are 200, a few per cent of
+#: the users would be as far as none at all.
 _APART, _APART_SHARE = 2.0, 0.1
-"""Prior deviation of the logarithm of a cell that is apart, and the share of all of them before
-anything is known, at least: from that of any other value, where there are 200, a few per cent of
-the users would be as far as none at all.
-"""
 
-_RANK = 1e-5
-"""Directions of less than this part of the largest prior variance are left out."""
+_RANK = 1e-5  # directions of less than this part of the largest prior variance are left out
 
+#: The most steps of Gauss-Newton, and the gain of the log-posterior that ends them.
 _STEPS, _GAIN = 60, 1e-4
-"""The most steps of Gauss-Newton, and the gain of the log-posterior that ends them."""
 
-_NEGLIGIBLE = 1e-3
-"""Kernels of less weight are left out of the covariance."""
+_NEGLIGIBLE = 1e-3  # kernels of less weight are left out of the covariance
 
 
 class Density(NamedTuple):

@@ -19,18 +19,15 @@ from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 
+#: The most cells along each axis of the joint distribution of a pair: twice as many would take four
+#: times as long.
 COARSE = 64
-"""The most cells along each axis of the joint distribution of a pair: twice as many would take four
-times as long.
-"""
 
+# The weight of length in the measure that coarse cells have equal shares of: none is much longer
+# than 1/19 of the domain.
 _EVEN = 0.3
-"""The weight of length in the measure that coarse cells have equal shares of: none is much longer
-than 1/19 of the domain.
-"""
 
-_TINY = 1e-300
-"""A positive number that keeps quotients of nothing by nothing finite."""
+_TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
 
 class Axis(NamedTuple):

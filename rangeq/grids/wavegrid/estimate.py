@@ -40,33 +40,28 @@ from rangeq.grids.wavegrid.distributions import (
 )
 from rangeq.grids.wavegrid.partitions import tree_answers
 
+# The most attributes of a query that is answered from all pairs at once; of more, from a tree of
+# their pairs: of many the distribution of most entropy has 2^lambda parts.
 _TOGETHER = 12
-"""The most attributes of a query that is answered from all pairs at once; of more, from a tree of
-their pairs: of many the distribution of most entropy has 2^lambda parts.
-"""
 
+# The most attributes of a query for which values below its ranges are kept apart from those above:
+# 3^lambda parts instead of 2^lambda.
+#
+# With exact distributions of pairs answers about four attributes of sizes 3 to 1024 err by 0.0009
+# instead of by 0.005.
 _BOTH_SIDES = 6
-"""The most attributes of a query for which values below its ranges are kept apart from those above:
-3^lambda parts instead of 2^lambda.
 
-With exact distributions of pairs answers about four attributes of sizes 3 to 1024 err by 0.0009
-instead of by 0.005.
-"""
+_LOOKED_UP = 1 << 16  # the most values of an attribute of which all boundaries are kept
 
-_LOOKED_UP = 1 << 16
-"""The most values of an attribute of which all boundaries are kept."""
-
+# The tolerance of the weighted update: a tenth of the standard error that 10^7 reports leave.
 _TOLERANCE = 1e-5
-"""The tolerance of the weighted update: a tenth of the standard error that 10^7 reports leave."""
 
+# The standard error allowed for dependence of three and more attributes beyond their pairs, in
+# units of what dependence changes in the answer: tried on what docs/benchmarks/grids.md has.
 _BEYOND_PAIRS = 0.05
-"""The standard error allowed for dependence of three and more attributes beyond their pairs, in
-units of what dependence changes in the answer: tried on what docs/benchmarks/grids.md has.
-"""
 
+#: The ridge and the bound of slopes of answers in those of pairs, where ranges are full or empty.
 _RIDGE, _STEEPEST = 1e-6, 2.0
-"""The ridge and the bound of slopes of answers in those of pairs, where ranges are full or empty.
-"""
 
 
 class WaveEstimate(ConjunctionEstimate):

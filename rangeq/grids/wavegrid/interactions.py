@@ -30,54 +30,40 @@ from mechdesign.base.numbers import Floats, Items
 
 Key = TypeVar("Key")
 
-_Table = tuple[Floats, Floats | None]
-"""A table P and exp(beta)."""
+_Table = tuple[Floats, Floats | None]  # A table P and exp(beta)
 
-DEGREE = 4
-"""The number of terms along each attribute: with local terms more are worth nothing."""
+DEGREE = 4  #: The number of terms along each attribute: with local terms more are worth nothing.
 
+#: The prior scales tau: of the first term, a correlation of 0.4 or so, and of values apart, and of
+#: all others.
 _FIRST, _OTHERS = 0.5, 0.05
-"""The prior scales tau: of the first term, a correlation of 0.4 or so, and of values apart, and of
-all others.
-"""
 
-_COMMON = 2.0
-"""The prior deviation of mu."""
+_COMMON = 2.0  # the prior deviation of mu
 
-_LEAST, _MOST = 1e-3, 20.0
-"""Bounds of tau: terms below and above are off, and free."""
+_LEAST, _MOST = 1e-3, 20.0  #: Bounds of tau: terms below and above are off, and free.
 
+#: Starts of the search for tau: high for the first term and the others, and low for all.
 _START, _LOW = (3.0, 1.0), 0.1
-"""Starts of the search for tau: high for the first term and the others, and low for all."""
 
-_SETTLED = 0.05
-"""The changes of the logarithm of the first tau and of mu below which rounds end."""
+_SETTLED = 0.05  # the changes of the logarithm of the first tau and of mu below which rounds end
 
-_STEPS = 12
-"""The most steps of a fit under another prior."""
+_STEPS = 12  # the most steps of a fit under another prior
 
-_ROUNDS = 8
-"""The most rounds of fits and scales by turns."""
+_ROUNDS = 8  # the most rounds of fits and scales by turns
 
+# The largest total error of the margins for which a step is taken: tables that are nearly a line
+# would take too long to scale.
 _OFF = 1e-3
-"""The largest total error of the margins for which a step is taken: tables that are nearly a line
-would take too long to scale.
-"""
 
-_REFINED = 3000
-"""The most turns of the last scaling of a fit: it is not tried again."""
+_REFINED = 3000  # the most turns of the last scaling of a fit: it is not tried again
 
-_GAIN = 1e-3
-"""The gain of the log-posterior below which a step is the last."""
+_GAIN = 1e-3  # the gain of the log-posterior below which a step is the last
 
-_EMPTY = 1e-9
-"""The mass below which a cell is empty, and has no part in scores of ranks."""
+_EMPTY = 1e-9  # the mass below which a cell is empty, and has no part in scores of ranks
 
-_SEEN = 1e-3
-"""The relative squared norm below which a function adds nothing to the information."""
+_SEEN = 1e-3  # the relative squared norm below which a function adds nothing to the information
 
-_TINY = 1e-300
-"""A positive number that keeps quotients of nothing by nothing finite."""
+_TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
 
 class Terms(NamedTuple):
@@ -740,8 +726,7 @@ def _root(gram: Floats) -> Floats:
 State = TypeVar("State")
 Known = TypeVar("Known")
 
-_TRIES = 8
-"""The most times that a step that gains nothing is damped more."""
+_TRIES = 8  # the most times that a step that gains nothing is damped more
 
 
 class Expansion(NamedTuple, Generic[Known]):

@@ -262,8 +262,8 @@ def _gram(wave: ValueSets, functions: Floats) -> Floats:
     return gram
 
 
+# Users in each set of an attribute, (cuts, sets): by it, its wave, items in a set, and law.
 _Sums: TypeAlias = dict[tuple[int, ValueSets, int, ContrastLaw], Floats]
-"""Users in each set of an attribute, (cuts, sets): by it, its wave, items in a set, and law."""
 
 
 def _sums(heard: Sequence[Heard]) -> _Sums:

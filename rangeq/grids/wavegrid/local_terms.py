@@ -21,20 +21,17 @@ from rangeq.grids.wavegrid.density import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
 from rangeq.grids.wavegrid.shrinkage import Shrinkage, SmoothDirections, TermBasis, scores_of
 
+#: The prior probabilities that a pair has no smooth terms, and that its attributes are independent
+#: given others: that is part of the first. With a larger first, pairs whose dependence is about as
+#: large as its error would be answered as if they had none; a smaller one costs even data and
+#: patterns of halves precision.
 INDEPENDENT, _IMPLIED = 0.3, 0.05
-"""The prior probabilities that a pair has no smooth terms, and that its attributes are independent
-given others: that is part of the first. With a larger first, pairs whose dependence is about as
-large as its error would be answered as if they had none; a smaller one costs even data and patterns
-of halves precision.
-"""
 
+# The least part of all pairs that prior probabilities count as. Where no pair tells anything by
+# itself all together seem to say that others imply them, whatever they are.
 _PER_PAIR = 0.25
-"""The least part of all pairs that prior probabilities count as. Where no pair tells anything by
-itself all together seem to say that others imply them, whatever they are.
-"""
 
-_NEGLIGIBLE = 0.01
-"""The weight below which explanations are left out."""
+_NEGLIGIBLE = 0.01  # the weight below which explanations are left out
 
 
 class SmoothPrior(NamedTuple):

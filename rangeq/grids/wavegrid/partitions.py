@@ -91,10 +91,9 @@ class ValueSets(ABC):
 # Categories through random partitions into a few sets, for which no two are neighbours.
 
 
+# Bit masks of the two bits of a x over the field of 4 elements, for a = 0, 1, w, w + 1: bit b of a
+# x is the parity of mask b & x, where x = 2 x_1 + x_0 stands for x_1 w + x_0 and w^2 = w + 1.
 _TIMES = ((0, 0), (1, 2), (2, 3), (3, 1))
-"""Bit masks of the two bits of a x over the field of 4 elements, for a = 0, 1, w, w + 1: bit b of a
-x is the parity of mask b & x, where x = 2 x_1 + x_0 stands for x_1 w + x_0 and w^2 = w + 1.
-"""
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,7 @@ class Partition(ValueSets):
 # independent given those between them (Chow and Liu 1968).
 
 
-_TINY = 1e-300
-"""A positive number that keeps quotients of nothing by nothing finite."""
+_TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
 
 def implied(

@@ -30,41 +30,33 @@ from rangeq.grids.wavegrid.shrinkage import (
     turned,
 )
 
-SMOOTH = 32
-"""The most cells along each axis in which smooth terms are fitted."""
+SMOOTH = 32  #: The most cells along each axis in which smooth terms are fitted.
 
+# The scales of smooth terms beside those learnt from all pairs: what most pairs are alike in,
+# independence or a normal law, would be taken for true of the few that are not. Any terms, or
+# mostly those of the location of one attribute, which goes up and down with the other.
 _SCALES = (
     Scales.of(DEGREE, 0.7, 0.25),
     *(Scales.of(DEGREE, 0.5, 0.1).along(axis, 0.5) for axis in (0, 1)),
 )
-"""The scales of smooth terms beside those learnt from all pairs: what most pairs are alike in,
-independence or a normal law, would be taken for true of the few that are not. Any terms, or mostly
-those of the location of one attribute, which goes up and down with the other.
-"""
 
+# The prior probability of the scales learnt from all pairs, for pairs that are not independent:
+# weak dependence is told by these alone.
 _ALIKE = 0.85
-"""The prior probability of the scales learnt from all pairs, for pairs that are not independent:
-weak dependence is told by these alone.
-"""
 
-_FEW_CELLS = 8
-"""The most cells of an attribute that is averaged over `FEW`."""
+_FEW_CELLS = 8  # the most cells of an attribute that is averaged over `FEW`
 
+# The most values apart of an attribute that have terms of their own in its pairs: the last ones, if
+# it has more.
 _APART = 8
-"""The most values apart of an attribute that have terms of their own in its pairs: the last ones,
-if it has more.
-"""
 
-_NONE = 0.5
-"""The prior probability that smooth terms leave no local ones to a pair."""
+_NONE = 0.5  # the prior probability that smooth terms leave no local ones to a pair
 
-_ALONE = 0.1
-"""The prior probability that a pair with a category has no terms at all."""
+_ALONE = 0.1  # the prior probability that a pair with a category has no terms at all
 
+# The prior probability of smooth functions among the kinds of a pair with a category: such pairs
+# depend on one another smoothly more often than in any other way.
 _SMOOTH = 0.7
-"""The prior probability of smooth functions among the kinds of a pair with a category: such pairs
-depend on one another smoothly more often than in any other way.
-"""
 
 
 @one_thread
@@ -234,10 +226,9 @@ def _merged(table: Floats, rows: Axis, columns: Axis) -> Floats:
 # many categories that are independent of the partner are answered with more noise.
 
 
+#: The most steps towards the scales, and the changes of the logarithms of their squares that end
+#: them.
 _TURNS, _SETTLED = 20, 0.2
-"""The most steps towards the scales, and the changes of the logarithms of their squares that end
-them.
-"""
 
 
 def category_terms(pair: Pair, ordered: Sequence[TermBasis], axis: int) -> PairTerms:
@@ -298,13 +289,11 @@ def _improved(
 # pair, where J coefficients are to be told: the number of pairs is the one of least sum.
 
 
-_COEFFICIENTS = 4.0
-"""The number J of coefficients."""
+_COEFFICIENTS = 4.0  # the number J of coefficients
 
+# The least number of pairs of each attribute: with one it would have half as many reports as in a
+# round on all pairs, and answers about it alone would err more.
 _PARTNERS = 2
-"""The least number of pairs of each attribute: with one it would have half as many reports as in a
-round on all pairs, and answers about it alone would err more.
-"""
 
 
 def chosen_pairs(

@@ -21,10 +21,9 @@ from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves
 from rangeq.grids.wavegrid.posterior import chosen_pairs, estimated
 from rangeq.grids.wavegrid.square_waves import FINE, LARGEST, Heard, WaveChannel
 
+# Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of 46
+# of 64.
 _MOST_COUNTS = 1 << 24
-"""Numbers in an aggregate, 128 megabytes: all pairs of 23 attributes of 256 or more values, or of
-46 of 64.
-"""
 
 
 def best(

@@ -13,22 +13,18 @@ from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, terms
 # Kinds of functions of an attribute of which products are local terms of its pairs.
 
 
-LEVELS = 6
-"""The number of levels of dyadic intervals of an attribute's values: down to a 64th."""
+LEVELS = 6  #: The number of levels of dyadic intervals of an attribute's values: down to a 64th.
 
-KINDS = 2 * LEVELS + 2
-"""The number of kinds that `bases` returns."""
+KINDS = 2 * LEVELS + 2  #: The number of kinds that `bases` returns.
 
+# The lengths of rough functions of the rank, with correlations exp(-distance / length).
 _LENGTHS = (0.1, 0.4)
-"""The lengths of rough functions of the rank, with correlations exp(-distance / length)."""
 
+#: Smooth terms along an attribute, for its pairs with categories, and the deviation of the rough
+#: functions that go with them: edges would be smeared otherwise.
 DEGREES, _ROUGH = (1, 2, 4), 0.5
-"""Smooth terms along an attribute, for its pairs with categories, and the deviation of the rough
-functions that go with them: edges would be smeared otherwise.
-"""
 
-_RANK = 1e-9
-"""The part of the largest square below which functions are left out."""
+_RANK = 1e-9  # the part of the largest square below which functions are left out
 
 
 class TermBasis(NamedTuple):
@@ -157,8 +153,8 @@ def _rough(mass: Floats, length: float, apart: int) -> Floats:
 # one, but for what reports on halves tell.
 
 
+#: tau, each as likely: relative deviations of a density from P.
 SCALES = np.geomspace(0.02, 16.0, 12)
-"""tau, each as likely: relative deviations of a density from P."""
 
 
 def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
@@ -260,18 +256,15 @@ def _sums(tables: Floats, weights: Floats) -> Floats:
 # tau^-2)^-1 L': means, variances and the evidence for each tau.
 
 
+# The least information about a direction, in units of the prior precision: below it a fit follows
+# little of the noise.
 _TOLD = 0.1
-"""The least information about a direction, in units of the prior precision: below it a fit follows
-little of the noise.
-"""
 
+# The mean square of relative changes of P above which a change that is linear in z is not to be
+# trusted: cells would become negative.
 _FAR = 0.25
-"""The mean square of relative changes of P above which a change that is linear in z is not to be
-trusted: cells would become negative.
-"""
 
-_EMPTY = 1e-12
-"""A positive number that keeps quotients of nothing by nothing finite."""
+_EMPTY = 1e-12  # A positive number that keeps quotients of nothing by nothing finite
 
 
 class Adjustment(NamedTuple):

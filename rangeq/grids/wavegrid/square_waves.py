@@ -29,46 +29,40 @@ from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition, ValueSets
 
+#: The most shifts of a wave over one arc; those beyond it only number the arcs anew. The longest
+#: arcs then begin at 64 places, as many as a pair has cells: up to 64 values are all told apart. Of
+#: more some detail finer than 1/64 is left to the priors.
 PHASES = 32
-"""The most shifts of a wave over one arc; those beyond it only number the arcs anew. The longest
-arcs then begin at 64 places, as many as a pair has cells: up to 64 values are all told apart. Of
-more some detail finer than 1/64 is left to the priors.
-"""
 
+#: The most cells in which the distribution of an attribute is estimated: shorter arcs would tell
+#: nothing that is kept.
 FINE = 256
-"""The most cells in which the distribution of an attribute is estimated: shorter arcs would tell
-nothing that is kept.
-"""
 
-LARGEST = 1 << 31
-"""The most values of an attribute: two together are an item of 62 bits."""
+LARGEST = 1 << 31  #: The most values of an attribute: two together are an item of 62 bits.
 
+#: The part of the users asked about a pair who report on its halves. Of data that are even but for
+#: these, as those of an exclusive or are, only pairs of longest waves see anything, and of their
+#: random phases a ninth of the squared signal.
 HALVES = Fraction(1, 6)
-"""The part of the users asked about a pair who report on its halves. Of data that are even but for
-these, as those of an exclusive or are, only pairs of longest waves see anything, and of their
-random phases a ninth of the squared signal.
-"""
 
+#: The part of the users who report on one attribute, where pairs have four arcs of each or more. Of
+#: sixteen cells of a pair one attribute takes four, while by itself it takes what it can use. Of
+#: more than ten attributes it is 2 / d: each has so few reports on a pair that pairs err more than
+#: attributes, to which all of their pairs' reports contribute.
 ALONE = Fraction(1, 5)
-"""The part of the users who report on one attribute, where pairs have four arcs of each or more.
-Of sixteen cells of a pair one attribute takes four, while by itself it takes what it can use. Of
-more than ten attributes it is 2 / d: each has so few reports on a pair that pairs err more than
-attributes, to which all of their pairs' reports contribute.
-"""
 
+#: The rule of arcs in pairs: four take the place of two where an attribute has 8 values and all
+#: functions of 16 cells together become known 1.5 times as well as those of 4: they share what is
+#: known among five times as many, most of them finer than data usually are. Eight do where those of
+#: 64 become known 2.5 times as well again, from an epsilon of 5 on. Of fewer values each is an arc
+#: where others have four; they have so few phases that nothing is asked about their halves. Of
+#: categories there are four sets at most.
 _WIDE, _FINER = 8, ((4, 1.5), (8, 2.5))
-"""The rule of arcs in pairs: four take the place of two where an attribute has 8 values and all
-functions of 16 cells together become known 1.5 times as well as those of 4: they share what is
-known among five times as many, most of them finer than data usually are. Eight do where those of 64
-become known 2.5 times as well again, from an epsilon of 5 on. Of fewer values each is an arc where
-others have four; they have so few phases that nothing is asked about their halves. Of categories
-there are four sets at most.
-"""
 
+#: The rule of arcs for an attribute by itself: twice as many, up to 64, where all functions of them
+#: together become known 1.2 times as well: at an epsilon of 1 four, of 2 eight, of 3 sixteen, of 4
+#: 32.
 _FINER_ALONE, _MOST_ALONE = 1.2, 64
-"""The rule of arcs for an attribute by itself: twice as many, up to 64, where all functions of them
-together become known 1.2 times as well: at an epsilon of 1 four, of 2 eight, of 3 sixteen, of 4 32.
-"""
 
 
 @dataclass(frozen=True)
