@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from frequency import Between
 from frequency.schema import Domain
 from mechdesign.evaluate import evaluate
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid
@@ -94,7 +95,7 @@ def conjunctions(d: int, c: int, rng: np.random.Generator) -> list[dict[int, Any
     pairs, asked = list(combinations(range(d), min(d, 2))), []
     for pair in pairs:
         chosen = {place: rng.choice(proper, QUERIES // len(pairs)) for place in pair}
-        asked.append({place: (first[some], last[some]) for place, some in chosen.items()})
+        asked.append({place: Between(first[some], last[some]) for place, some in chosen.items()})
     return asked
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from range_queries import one_core, table
 from scipy.special import ndtr
 
+from frequency import Between
 from mechdesign.evaluate import evaluate, mean_absolute
 from rangeq.grids import HDG, MSW, TDG, WaveGrid, best
 
@@ -154,7 +155,7 @@ def conjunctions(places: np.ndarray, left: np.ndarray, right: np.ndarray) -> lis
     found = []
     for chosen in np.unique(places, axis=0).tolist():
         same = (places == chosen).all(axis=1)
-        found.append({at: (left[same, k], right[same, k]) for k, at in enumerate(chosen)})
+        found.append({at: Between(left[same, k], right[same, k]) for k, at in enumerate(chosen)})
     return found
 
 

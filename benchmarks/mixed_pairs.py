@@ -30,6 +30,7 @@ import numpy as np
 from mixed_attributes import fitted_calm, staff
 from range_queries import table
 
+from frequency import Between
 from frequency.marginals import Domain
 from mechdesign.evaluate import evaluate
 from rangeq.grids import WaveGrid
@@ -165,17 +166,17 @@ def asked(kind: Kind) -> dict[str, list[dict[str, Any]]]:
         low, high = np.sort(rng.integers(0, first, 2)).tolist()
         one, other = np.sort(rng.integers(0, second, 2)).tolist()
         if not kind.protocol:
-            low_end = {"a": (0, first // int(rng.integers(2, 9)))}
-            found["first"].append({**low_end, "b": (0, second // int(rng.integers(2, 9)))})
-            found["second"].append({"a": (low, high), "b": (one, other)})
+            low_end = {"a": Between(0, first // int(rng.integers(2, 9)))}
+            found["first"].append({**low_end, "b": Between(0, second // int(rng.integers(2, 9)))})
+            found["second"].append({"a": Between(low, high), "b": Between(one, other)})
         elif "apart" in kind.protocol:
-            partner = one if second < 10 else (one, other)
+            partner = one if second < 10 else Between(one, other)
             found["first"].append({"a": first - 1, "b": partner})
-            found["second"].append({"a": (low, high), "b": partner})
+            found["second"].append({"a": Between(low, high), "b": partner})
         else:
             half = sorted(rng.choice(second, second // 2, replace=False).tolist())
-            found["first"].append({"a": (low, high), "b": one})
-            found["second"].append({"a": (low, high), "b": half})
+            found["first"].append({"a": Between(low, high), "b": one})
+            found["second"].append({"a": Between(low, high), "b": half})
     return found
 
 

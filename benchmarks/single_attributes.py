@@ -33,6 +33,7 @@ from any_data import DATA
 from range_queries import table
 from scipy import stats
 
+from frequency import Between
 from mechdesign.evaluate import evaluate
 from rangeq.grids import MSW, best
 
@@ -79,10 +80,13 @@ def records(shares: dict[str, np.ndarray], users: int) -> Callable[[np.random.Ge
     }
 
 
-def asked(name: str, size: int) -> dict[str, list[dict[str, tuple[int, int]]]]:
+def asked(name: str, size: int) -> dict[str, list[dict[str, Between]]]:
     ends = np.sort(np.random.default_rng(1).integers(0, size, (QUERIES, 2)), axis=1)
-    first = [{name: (0, max(size // part - 1, 0))} for part in (40, 20, 10, 5)]
-    return {f"{name}: ranges": [{name: (a, b)} for a, b in ends.tolist()], f"{name}: first": first}
+    first = [{name: Between(0, max(size // part - 1, 0))} for part in (40, 20, 10, 5)]
+    return {
+        f"{name}: ranges": [{name: Between(a, b)} for a, b in ends.tolist()],
+        f"{name}: first": first,
+    }
 
 
 def measured(given: argparse.Namespace) -> dict[tuple[str, str, float, str], tuple[float, float]]:

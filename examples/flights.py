@@ -30,7 +30,7 @@ from zipfile import ZipFile
 import numpy as np
 import numpy.typing as npt
 
-from frequency import Schema, SurveyEstimate, plan_survey
+from frequency import Between, Schema, SurveyEstimate, plan_survey
 from mechdesign import plot
 
 SCHEMA = Path(__file__).parent / "flights.toml"
@@ -101,9 +101,9 @@ def main() -> None:
     estimate = delays.estimate(delays.aggregate(reports))  # on the server
     heading()
     for where in (
-        {"dep_delay": (15, None)},  # late, as the authorities say
-        {"dep_delay": (15, 59)},
-        {"dep_delay": (None, 0)},  # ends within a bin: interpolated
+        {"dep_delay": Between(15, None)},  # late, as the authorities say
+        {"dep_delay": Between(15, 59)},
+        {"dep_delay": Between(None, 0)},  # ends within a bin: interpolated
         {"dep_delay": "missing"},
     ):
         compare(estimate, where, known)
@@ -255,14 +255,14 @@ def where_of(question: str) -> dict[str, Any]:
     """What a question of the command line asks of each column.
 
     >>> where_of("dep_delay 15: and carrier UA,AA and month 6")
-    {'dep_delay': (15, None), 'carrier': ['UA', 'AA'], 'month': 6}
+    {'dep_delay': Between(first=15, last=None), 'carrier': ['UA', 'AA'], 'month': 6}
     """
     where: dict[str, Any] = {}
     for condition in question.split(" and "):
         name, _, text = condition.partition(" ")
         ends = re.fullmatch(r"(-?\d*)(?::| to )(-?\d*)", text)
         if ends is not None:
-            where[name] = tuple(int(end) if end else None for end in ends.groups())
+            where[name] = Between(*(int(end) if end else None for end in ends.groups()))
         else:
             where[name] = (
                 int(text) if text.isdigit() else "missing" if text == "missing" else text.split(",")

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.plot import save
-from rangeq import RangeEstimate, optimise, plot
+from rangeq import Between, RangeEstimate, optimise, plot
 
 
 def visits() -> npt.NDArray[np.int64]:
@@ -120,7 +120,7 @@ def report(estimate: RangeEstimate, truth: npt.NDArray[np.float64], predicted: f
     first, last = np.array(
         [(a, b) for a in ends for b in ends if a < b][:: max(1, len(ends) // 3)]
     ).T
-    low, high = estimate.answer((first, last)).interval()
+    low, high = estimate.answer(Between(first, last)).interval()
     print(
         f"\n{estimate.n} reports\nfrom    to  estimate  95% interval         truth (a check, not"
         " for publication)"

@@ -18,7 +18,7 @@ from frequency import OLH
 from mechdesign import Privacy, design
 from mechdesign.plot import look, save, style
 from mechdesign.properties import ColumnMonotone, WeakHonesty
-from rangeq import optimise
+from rangeq import Between, optimise
 
 ESTIMATE, TRUTH, BAND = (look(series)["color"] for series in (0, 1, 5))
 
@@ -91,7 +91,7 @@ def ages(axes: Axes, rng: np.random.Generator) -> None:
     protocol = optimise(domain=128, epsilon=1.0, n=users).protocol
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(held, rng)))
     age = np.arange(128)
-    low, high = estimate.answer((np.zeros_like(age), age)).interval()
+    low, high = estimate.answer(Between(np.zeros_like(age), age)).interval()
     truth = np.bincount(held, minlength=128).cumsum() / users
     assert ((low <= truth) & (truth <= high)).mean() > 0.8
     axes.fill_between(age, low, high, step="post", color=BAND, alpha=0.45, linewidth=0)

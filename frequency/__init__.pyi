@@ -1,6 +1,6 @@
 from . import postprocess
 from .core.aggregate import Aggregate
-from .core.answer import Answer, of_samples
+from .core.answer import Answer, Between, of_samples
 from .core.estimate import Estimate
 from .core.oracle import Oracle
 from .exceptions import (
@@ -36,6 +36,7 @@ __all__ = [
     "SUE",
     "Aggregate",
     "Answer",
+    "Between",
     "Boolean",
     "Categorical",
     "CountMeanSketch",

@@ -1,5 +1,5 @@
 from . import central, plot
-from .core.estimate import Distribution, RangeEstimate
+from .core.estimate import Between, Distribution, RangeEstimate
 from .core.protocol import RangeProtocol
 from .core.tree import Tree
 from .local.circular import CircularHistogram
@@ -17,6 +17,7 @@ from .local.square_wave import AucError, SquareWave, auc_error, best_bins
 
 __all__ = [
     "AucError",
+    "Between",
     "CircularHistogram",
     "Composite",
     "DecomposedHistogram",

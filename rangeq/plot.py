@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Integers
+from mechdesign.base.numbers import Between, Integers
 from rangeq.core.estimate import RangeEstimate
 from rangeq.spatial.likelihood import SpatialEstimate
 
@@ -33,7 +33,7 @@ def cdf(
         raise ValueError(
             f"truth must have one entry for each of the {len(last)} items, got shape {known.shape}"
         )
-    low, high = estimate.answer((np.zeros_like(last), last)).interval(confidence)
+    low, high = estimate.answer(Between(np.zeros_like(last), last)).interval(confidence)
     deciles = np.arange(1, 10) / 10
     # Here, so that importing the package does not take as long again
     from frequency.schema.plot import cumulative

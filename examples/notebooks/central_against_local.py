@@ -44,7 +44,7 @@ from settings import arguments
 import range_queries
 
 from mechdesign.plot import look, mark_numbers, style
-from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, central
+from rangeq import Between, DecomposedHistogram, HaarHRR, HierarchicalHistogram, central
 
 full, data = arguments()
 rng = np.random.default_rng(3)
@@ -77,8 +77,8 @@ print(f"{n} people, ε = {epsilon:g}; the fraction of people in a .. b, with 95%
 print("a   b   truth    curator                    nobody trusted")
 for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
     (low, high), (left, right) = (
-        trusted.answer((a, b)).interval(),
-        untrusted.answer((a, b)).interval(),
+        trusted.answer(Between(a, b)).interval(),
+        untrusted.answer(Between(a, b)).interval(),
     )
     print(
         f"{a:2d}  {b:2d}  {held[a : b + 1].sum() / n:.4f}   {trusted.range(a, b) / n:.4f}"
@@ -88,8 +88,8 @@ for a, b in ((0, 0), (1, 3), (4, 15), (16, 47)):
 
 # %% tags=["remove-cell"]
 for low, high in (
-    np.array(trusted.answer((0, cells)).interval(1 - 1e-9)) / n,
-    untrusted.answer((0 * cells, cells)).interval(1 - 1e-9),
+    np.array(trusted.answer(Between(0, cells)).interval(1 - 1e-9)) / n,
+    untrusted.answer(Between(0 * cells, cells)).interval(1 - 1e-9),
 ):
     assert ((low - 1e-12 <= np.cumsum(held) / n) & (np.cumsum(held) / n <= high + 1e-12)).all()
 
@@ -257,12 +257,17 @@ with style():
     left, middle, right = figure.subplots(1, 3)
     n = len(values)
     for name, colour, cdf, (low, high) in (
-        ("nobody trusted", red, untrusted.cdf(), untrusted.answer((0 * cells, cells)).interval()),
+        (
+            "nobody trusted",
+            red,
+            untrusted.cdf(),
+            untrusted.answer(Between(0 * cells, cells)).interval(),
+        ),
         (
             "curator",
             blue,
             trusted.prefix(cells) / n,
-            np.array(trusted.answer((0, cells)).interval()) / n,
+            np.array(trusted.answer(Between(0, cells)).interval()) / n,
         ),
     ):
         left.fill_between(cells, low, high, step="post", color=colour, alpha=0.25, linewidth=0)

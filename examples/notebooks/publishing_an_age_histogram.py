@@ -37,6 +37,7 @@ from matplotlib.figure import Figure
 from settings import arguments
 from statsmodels.datasets import anes96
 
+from frequency import Between
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign.plot import look, style
 from rangeq.central import (
@@ -222,7 +223,7 @@ with style():
     ):
         own = look(series)
         for start in starts.tolist():
-            answer = published.answer({0: (start, start + 9), 1: levels})
+            answer = published.answer({0: Between(start, start + 9), 1: levels})
             low, high = answer.interval(0.95)
             truth = table[start : start + 10, levels].sum()
             misses += not low <= truth <= high

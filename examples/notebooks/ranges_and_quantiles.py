@@ -37,7 +37,15 @@ from matplotlib.figure import Figure
 from settings import arguments
 
 from mechdesign.plot import look, mark_numbers, style
-from rangeq import DecomposedHistogram, Flat, HaarHRR, HierarchicalHistogram, central, optimise
+from rangeq import (
+    Between,
+    DecomposedHistogram,
+    Flat,
+    HaarHRR,
+    HierarchicalHistogram,
+    central,
+    optimise,
+)
 
 full, data = arguments()
 rng = np.random.default_rng(5)
@@ -148,7 +156,7 @@ assert all(close)  # the printed 164.48 is 163.48, and the wavelet's are off by 
 #
 # A histogram adds up one error for each item of a range; a tree uses large nodes. So the flat
 # method is best for single items and by far the worst for long ranges.
-# `estimate.answer((a, b)).variance` knows the error of each range; the answers themselves agree.
+# `estimate.answer(Between(a, b)).variance` knows the error of each range; the answers agree.
 # Consistency, one least-squares estimate from all levels, never harms.
 
 # %%
@@ -171,7 +179,7 @@ for name, estimate in estimates.items():
     for length in lengths:
         first = rng.integers(0, domain - length + 1, 4096)
         last = first + length - 1
-        predicted[name, length] = math.sqrt(np.mean(estimate.answer((first, last)).variance))
+        predicted[name, length] = math.sqrt(np.mean(estimate.answer(Between(first, last)).variance))
         measured[name, length] = math.sqrt(
             np.mean((estimate.range(first, last) - (truth[last + 1] - truth[first])) ** 2)
         )
@@ -229,7 +237,7 @@ print("mean relative error of ranges that hold at least x of the people, x = 10%
 for name in ("Flat", "HHc_4", "HaarHRR"):
     error = np.abs(estimates[name].range(first, last) / mass - 1)
     # The mean of a normal error's size
-    expected = np.sqrt(2 / math.pi * estimates[name].answer((first, last)).variance) / mass
+    expected = np.sqrt(2 / math.pi * estimates[name].answer(Between(first, last)).variance) / mass
     seen, foreseen = (
         [np.mean(values[mass >= x]) for x in (0.1, 0.5, 0.9)] for values in (error, expected)
     )
@@ -270,7 +278,7 @@ for centre in (0.1, 0.5):
         values, off = np.abs(np.array(found) - true) / domain, np.abs(cdf[np.array(found)] - phi)
         numbers = (np.median(values), values.max(), np.median(off), off.max())
         print(f"{centre}  {name:16s}  {'    '.join(f'{number:11.4f}' for number in numbers)}")
-        prefixes = estimate.answer((np.zeros(domain, dtype=int), np.arange(domain)))
+        prefixes = estimate.answer(Between(np.zeros(domain, dtype=int), np.arange(domain)))
         largest.append((off.max(), math.sqrt(prefixes.variance.max()), held.max() / n))
         deciles[centre, name] = np.sqrt(np.mean(off**2, axis=0))
 

@@ -37,6 +37,7 @@ from settings import arguments
 # isort: split
 from grid_figures import STYLES, Study, truth
 
+from frequency import Between
 from mechdesign import plan
 from mechdesign.plot import mark_numbers, style
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, WaveGrid, best
@@ -76,7 +77,7 @@ for asked in (
     for name, a, b in asked:
         column = users[:, list(sizes).index(name)]
         inside &= (column >= a) & (column <= b)
-    answer = estimate.answer({name: (a, b) for name, a, b in asked})
+    answer = estimate.answer({name: Between(a, b) for name, a, b in asked})
     found, (low, high) = answer.value, answer.interval()
     print(
         f"{found:.4f}, 95% interval [{low:.4f}, {high:.4f}], truly {inside.mean():.4f}: "

@@ -39,7 +39,7 @@ from frequency import GRR
 from mechdesign import Ledger, plan
 from mechdesign.accounting import shuffled
 from mechdesign.plot import look, mark_numbers, style
-from rangeq import HierarchicalHistogram
+from rangeq import Between, HierarchicalHistogram
 from rangeq.central import Hierarchy
 
 full, data = arguments()
@@ -134,7 +134,7 @@ curated = flat.release(np.bincount(languages, minlength=64), rng)
 tree_of_curator = Hierarchy(256, "1/16", 16).release(np.bincount(tabs, minlength=256), rng)
 
 trusts = ("nobody", "a shuffler", "a curator")
-answers = [curated.answer((k, k)) for k in range(64)]
+answers = [curated.answer(Between(k, k)) for k in range(64)]
 language = {
     "nobody": (
         by_nobody["language"].frequencies,
@@ -153,7 +153,7 @@ for trust, estimate, scale in (
     ("a shuffler", by_tabs, 1),
     ("a curator", tree_of_curator, n),
 ):
-    found = [estimate.answer((0, int(place))) for place in places]
+    found = [estimate.answer(Between(0, int(place))) for place in places]
     curves[trust] = (
         np.array([answer.value for answer in found]) / scale,
         np.sqrt([answer.variance for answer in found]) / scale,

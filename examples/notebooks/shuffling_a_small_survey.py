@@ -34,7 +34,7 @@ from matplotlib.figure import Figure
 from settings import arguments
 from statsmodels.datasets import fair
 
-from frequency import GRR
+from frequency import GRR, Between
 from mechdesign.accounting import compose, shuffled
 from mechdesign.plot import look, mark_numbers, style
 from rangeq.central import CentralFlat
@@ -155,7 +155,7 @@ def by_shuffler(name):
 def by_curator(name):
     counts = np.bincount(answers[name], minlength=len(labels[name]))
     released = CentralFlat(len(counts), "1/6").release(counts, rng)  # 1 / 3 questions / 2 places
-    cells = [released.answer((k, k)) for k in range(len(counts))]
+    cells = [released.answer(Between(k, k)) for k in range(len(counts))]
     return np.array([c.value for c in cells]) / n, np.array([c.variance for c in cells]) / n**2
 
 

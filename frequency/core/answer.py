@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
+from mechdesign.base.numbers import Between as Between
 from mechdesign.base.numbers import Floats, Integers, Items, is_whole
 from mechdesign.base.text import listed, printable, shown
 
@@ -244,7 +246,7 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
         if len(names) > 1:
             raise InvalidQuestion(
                 "a question about several attributes is a mapping, such as"
-                f" {{{names[0]!r}: (0, 1)}}, got {shown(where)}"
+                f" {{{names[0]!r}: Between(0, 1)}}, got {shown(where)}"
             )
         where = {0: where}
     if not where:
@@ -292,10 +294,9 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
         if len(items) == 1:  # which is answered like the item itself
             return Condition(place, items[0], items[0], None)
         return Condition(place, nothing, nothing, items)
-    ends = given if isinstance(given, tuple) else (given, given)
-    if len(ends) != 2:
-        raise InvalidQuestion(f"a range is a tuple of two ends, got {shown(given)}")
-    first, last = (_whole(end, name) for end in ends)
+    asked = _range_of(given) or Between(given, given)
+    first = _whole(0 if asked.first is None else asked.first, name)
+    last = _whole(size - 1 if asked.last is None else asked.last, name)
     try:
         first, last = np.broadcast_arrays(first, last)
     except ValueError:
@@ -312,6 +313,31 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
             k if bad.ndim else None,
         )
     return Condition(place, first, last, None)
+
+
+def _range_of(given: Any) -> Between | None:
+    """Return the range of items that is asked for; None if none is."""
+    if isinstance(given, tuple):
+        raise bare_tuple(given)
+    if isinstance(given, str) and (ends := _RANGE.fullmatch(given)):
+        return Between(*(int(end) if end else None for end in ends.groups()))
+    return given if isinstance(given, Between) else None
+
+
+_RANGE = re.compile(r"\s*([0-9]{0,18})\s*:\s*([0-9]{0,18})\s*", re.ASCII)
+
+
+def bare_tuple(given: tuple[Any, ...]) -> InvalidQuestion:
+    """Return the error about a tuple, which could be a range as well as values."""
+    if len(given) != 2:
+        return InvalidQuestion(
+            f"values are given in a list, and a range by Between, got {shown(given)}"
+        )
+    first, last = map(shown, given)
+    return InvalidQuestion(
+        f"({first}, {last}) may be a range or two values: the range is Between({first}, {last}),"
+        f" and the values are [{first}, {last}]"
+    )
 
 
 def _whole(end: Any, name: str) -> Integers:

@@ -19,7 +19,7 @@ from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
 from mechdesign.base.csv_rows import comma_separated
 from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Items, whole
+from mechdesign.base.numbers import Between, Floats, Items, whole
 from mechdesign.base.text import aligned, shown
 
 CONFIDENCE = 0.95  #: Of the intervals whose coverage is measured, each by itself.
@@ -331,10 +331,9 @@ def _some(size: int, rng: np.random.Generator) -> Items:
     return np.arange(size) if size <= _MOST else rng.integers(0, size, _MOST)
 
 
-def _ends(bins: int, rng: np.random.Generator, number: int) -> tuple[Items, Items]:
+def _ends(bins: int, rng: np.random.Generator, number: int) -> Between:
     """Ranges between random ends."""
-    first, last = np.sort(rng.integers(0, bins, (2, number)), axis=0)
-    return first, last
+    return Between(*np.sort(rng.integers(0, bins, (2, number)), axis=0))
 
 
 def _views(survey: Survey, k: int, rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
@@ -403,13 +402,13 @@ def _deciles(truth: SurveyEstimate, place: int, one: Ordered) -> _Family:
         days = found.dtype.kind == "M"
         return found.astype("datetime64[s]").astype(float) / 86_400 if days else found.astype(float)
 
-    share = _answer(truth, {place: (0, one.bins - 1)}).value
+    share = _answer(truth, {place: Between(0, one.bins - 1)}).value
     bins = truth.estimate.quantile(_DECILES * share, place)
     slope = np.diff(number(one.cuts))[bins] / _answer(truth, {place: bins}).value
 
     def ask(estimate: SurveyEstimate) -> _Told:
         value = number(estimate.quantile(_DECILES, one.name))
-        prefixes = _told(_answer(estimate, {place: (np.zeros_like(bins), bins)}))
+        prefixes = _told(_answer(estimate, {place: Between(np.zeros_like(bins), bins)}))
         low, high = np.full((2, *value.shape), np.nan)
         with suppress(UnknownVariance):
             low, high = map(number, estimate.quantile_interval(_DECILES, CONFIDENCE, one.name))

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from frequency.core.answer import bare_tuple
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
 from frequency.schema.column import Column
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base.numbers import Between, Floats, Items
 from mechdesign.base.text import listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]  #: The fate of a missing value.
@@ -250,6 +251,8 @@ class ItemAttribute(Attribute):
             items = [self._item(value) for value in given.ravel().tolist()]
             return np.array(items, dtype=np.int64).reshape(given.shape)
         if isinstance(given, tuple):
+            raise bare_tuple(given)
+        if isinstance(given, Between):
             raise InvalidQuestion(
                 f"{printable(self.name)} has no order: ask for values, not for a range"
             )

@@ -18,7 +18,7 @@ from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.numeric import Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base.csv_rows import untaken
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base.numbers import Between, Floats, Integers
 from mechdesign.base.text import printable
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ class SurveyEstimate:
         Parameters
         ----------
         where : mapping
-            For each attribute that matters, by its name: a value or label, a list of them, or the
-            ends ``(first, last)`` of a closed range in the attribute's unit, None where it is open:
-            ``{"age": (20, 40)}`` is a range, and ``{"age": [20, 40]}`` the values 20 and 40.
+            For each attribute that matters, by its name: a value or label, a list of them, or a
+            closed range `Between` two ends in the attribute's unit, None where it is open:
+            ``{"age": Between(20, 40)}``, as text ``{"age": "20:40"}``, is a range, and
+            ``{"age": [20, 40]}`` the values 20 and 40.
             "missing" and "outside" where these are items. Arrays of ends or values are many
             questions. With one attribute the mapping may be left out.
 
@@ -81,13 +82,15 @@ class SurveyEstimate:
 
         Examples
         --------
+        >>> from frequency import Between
         >>> import frequency as fq
         >>> schema = fq.Schema([fq.Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes")])
         >>> survey = fq.Survey(fq.GRR(4, 3.0), schema)
         >>> minutes = np.random.default_rng(1).uniform(-60, 60, 50_000)
         >>> reports = survey.privatize({"delay": minutes}, np.random.default_rng(2))
         >>> estimate = survey.estimate(survey.aggregate(reports))
-        >>> round(estimate.answer((0, 60)).value, 1), round(estimate.answer((-30, 0)).value, 2)
+        >>> early, late = estimate.answer(Between(-30, 0)), estimate.answer(Between(0, 60))
+        >>> round(late.value, 1), round(early.value, 2)
         (0.5, 0.25)
         """
         asked = self._asked(where)
@@ -119,7 +122,7 @@ class SurveyEstimate:
         """
         if self.measure != "users":
             return answer
-        everybody = self._of_items({0: (0, self.schema.attributes[0].size - 1)})
+        everybody = self._of_items({0: Between(0, self.schema.attributes[0].size - 1)})
         if not everybody.value > 0:
             raise ValueError("by the estimate there are no users: there are no shares of them")
         share = answer.value / everybody.value
@@ -277,7 +280,7 @@ class SurveyEstimate:
         place, ordered = self._ordered(attribute)
         wanted = fractions(phi)
         cells = np.arange(ordered.bins)
-        cdf = np.asarray(self._of_items({place: (np.zeros_like(cells), cells)}).value)
+        cdf = np.asarray(self._of_items({place: Between(np.zeros_like(cells), cells)}).value)
         if np.isnan(cdf).any():
             raise ValueError("no reports: there are no quantiles")
         total = self._total
@@ -356,7 +359,7 @@ class SurveyEstimate:
         shares = [1.0, 1.0]
         if ordered.extra:  # the fraction of those with a value is estimated too
             confidence = 1 - (1 - confidence) / 2
-            counts = self._of_items({place: (0, ordered.bins - 1)}).interval(confidence)
+            counts = self._of_items({place: Between(0, ordered.bins - 1)}).interval(confidence)
             shares = [float(np.clip(end / self._total, 0.0, 1.0)) for end in counts]
         ends = [
             np.minimum(
@@ -749,10 +752,10 @@ def _is_whole(positions: Floats) -> bool:
     return bool((positions == np.floor(positions)).all())
 
 
-def _ends(first: Floats, last: Floats) -> tuple[Any, Any]:
-    """The first and the last item between positions in whole bins."""
+def _ends(first: Floats, last: Floats) -> Between:
+    """Return the items between positions in whole bins."""
     low, high = np.asarray(first).astype(np.int64), np.asarray(last).astype(np.int64) - 1
-    return (int(low), int(high)) if not low.ndim and not high.ndim else (low, high)
+    return Between(int(low), int(high)) if not low.ndim and not high.ndim else Between(low, high)
 
 
 def _values(attribute: Any, items: Integers, rng: np.random.Generator) -> npt.NDArray[Any]:

@@ -52,7 +52,7 @@ from mechdesign.base.figures import (
     style,
     text_size,
 )
-from mechdesign.base.numbers import Floats
+from mechdesign.base.numbers import Between, Floats
 from mechdesign.base.text import listed, printable, shown
 
 MOST_PARTS = 8  #: The most parts that a tile of a mosaic is divided into.
@@ -538,7 +538,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
     """The distribution over the values of an attribute, with its deciles."""
     estimate = source.estimate
     last = one.values_in(np.arange(one.bins), np.ones(one.bins))
-    answer = source.told(estimate.answer({one.name: (None, last)}))
+    answer = source.told(estimate.answer({one.name: Between(None, last)}))
     around, unknown = _interval(answer, confidence)
     values = np.asarray(answer.value, dtype=np.float64)
     whole = float(estimate.n) if source.measure == "users" else 1.0

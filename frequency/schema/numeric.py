@@ -17,7 +17,7 @@ from frequency.exceptions import InvalidCell, InvalidQuestion
 from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS, ItemAttribute, Span
 from frequency.schema.column import Column, number_of
 from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base.numbers import Between, Floats, Items
 from mechdesign.base.numbers import whole as whole_number
 from mechdesign.base.text import printable, shown
 
@@ -108,14 +108,23 @@ class Ordered(ItemAttribute):
         return {"cuts": _described(self.cuts)}
 
     def asked(self, given: Any) -> Any:
-        if isinstance(given, tuple):
+        if isinstance(given, Between):
             return self._span(given)
-        return super().asked(given)
+        try:
+            return super().asked(given)
+        except InvalidQuestion:
+            # A value may hold colons as well: only a text that is none is read as a range
+            ranges = list(Between.in_text(given)) if isinstance(given, str) else []
+            for asked in ranges:
+                try:
+                    return self._span(asked)
+                except InvalidQuestion:
+                    if len(ranges) == 1:
+                        raise
+            raise
 
-    def _span(self, given: tuple[Any, ...]) -> Span:
-        if len(given) != 2:
-            raise InvalidQuestion(f"a range is a tuple of two ends, got {shown(given)}")
-        low, high = given
+    def _span(self, given: Between) -> Span:
+        low, high = given.first, given.last
         ends = [
             self.cuts[:1].reshape(()) if low is None else self._ends(low)[0],
             self.cuts[-1:].reshape(()) if high is None else self._ends(high)[1],

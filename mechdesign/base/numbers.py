@@ -10,6 +10,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import wraps
@@ -32,6 +33,8 @@ Rational: TypeAlias = Fraction | int | str | Decimal
 _STRICT = Context(traps=[InvalidOperation])
 
 _EXPONENT_LIMIT = 100_000
+
+_COLONS = 5  # the most of a range as text: one, and two in each time
 
 
 def exact(value: Rational, name: str = "value") -> Fraction:
@@ -67,6 +70,39 @@ def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:
     wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
     half = wide.dtype.type(32)
     return (int((wide >> half).sum()) << 32) + int((wide & wide.dtype.type(0xFFFF_FFFF)).sum())
+
+
+@dataclass(frozen=True)
+class Between:
+    """A closed range of values: both ends belong to it.
+
+    In a question a pair could be two values as well as a range, and becomes a list in JSON.
+
+    Parameters
+    ----------
+    first, last : object
+        Its ends, in the units of what is asked about. Arrays that broadcast are as many ranges.
+        None: the least, or the largest value that there is.
+
+    Examples
+    --------
+    >>> print(Between(18, 64))
+    18:64
+    """
+
+    first: Any
+    last: Any
+
+    def __str__(self) -> str:
+        return ":".join("" if end is None else str(end) for end in (self.first, self.last))
+
+    @staticmethod
+    def in_text(text: str) -> Iterator[Between]:
+        """The ranges that a text such as "18:64" or "18:" may be: times have colons, too."""
+        colons = [place for place, sign in enumerate(text) if sign == ":"]
+        for colon in colons if len(colons) <= _COLONS else ():
+            first, last = text[:colon].strip(), text[colon + 1 :].strip()
+            yield Between(first or None, last or None)
 
 
 def is_whole(value: object) -> TypeGuard[int]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Integers, whole
+from mechdesign.base.numbers import Between, Floats, Integers, whole
 from mechdesign.base.text import shown
 
 #: A function of answers and of the truth, both of shape (number,).
@@ -312,7 +312,8 @@ def _of_counts(where: Any, held: Integers) -> Floats:
     if isinstance(where, Mapping):
         (where,) = where.values()
     listed = isinstance(where, (list, AbstractSet, range))
-    first, last = where if isinstance(where, tuple) else (where, where)
+    asked = where if isinstance(where, Between) else Between(where, where)
+    first, last = asked.first, asked.last
     for items in (list(where),) if listed else (first, last):
         if np.size(items) and not 0 <= np.min(items) <= np.max(items) < len(held):
             raise ValueError(f"items are 0 to {len(held) - 1}, and a question is {shown(where)}")
@@ -326,7 +327,7 @@ def _meets(asked: Any, column: Any) -> Any:
     """Whether each user's value is what is asked for: shape (*questions, users)."""
     if isinstance(asked, (list, AbstractSet, range)):
         return np.isin(column, list(asked))
-    if isinstance(asked, tuple):
-        first, last = (np.asarray(end)[..., None] for end in asked)
+    if isinstance(asked, Between):
+        first, last = (np.asarray(end)[..., None] for end in (asked.first, asked.last))
         return (column >= first) & (column <= last)
     return column == np.asarray(asked)[..., None]

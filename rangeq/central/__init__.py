@@ -22,9 +22,10 @@ True
 
 Of several attributes every box is answered, with its exact variance:
 
+>>> from frequency import Between
 >>> table = Hierarchy((100, 37), epsilon=1.0, branching=best_branching((100, 37), 1.0).best.fanouts)
 >>> people = np.random.default_rng(1).integers(0, 50, (100, 37))
->>> answer = table.release(people).answer({0: (18, 64), 1: [3, 7, 20]})
+>>> answer = table.release(people).answer({0: Between(18, 64), 1: [3, 7, 20]})
 >>> bool(abs(answer.value - people[18:65, [3, 7, 20]].sum()) < 6 * answer.variance**0.5)
 True
 

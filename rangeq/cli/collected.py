@@ -23,6 +23,7 @@ from frequency.schema.survey import domain_of, wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign.base.fields import format_of
+from mechdesign.base.numbers import Between
 from mechdesign.base.text import printable, shown
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedQuantiles, load_release
@@ -67,13 +68,12 @@ class NumberedItems(Attribute):
         raise TypeError("users' values are not read here")
 
     def asked(self, given: Any) -> Any:
-        if isinstance(given, tuple):
-            low, high = given
-            first = 0 if low is None else self._item(low)
-            last = self.items - 1 if high is None else self._item(high)
+        if isinstance(given, Between):
+            first = 0 if given.first is None else self._item(given.first)
+            last = self.items - 1 if given.last is None else self._item(given.last)
             if first > last:
                 raise InvalidQuestion(f"{printable(self.name)}: {first} is above {last}")
-            return first, last
+            return Between(first, last)
         if isinstance(given, list):
             return [self._item(one) for one in given]
         return given if isinstance(given, np.ndarray) else self._item(given)

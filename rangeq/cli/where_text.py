@@ -12,6 +12,7 @@ import numpy as np
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Attribute, Categorical, Numeric, Ordered, Schema
 from frequency.schema.domain import MOST_ATTRIBUTES
+from mechdesign.base.numbers import Between
 from mechdesign.base.text import listed, printable, shown
 
 _AND = re.compile(r"\sand(?=\s)")
@@ -24,8 +25,6 @@ _DASHED = re.compile(r"\s*(-?[0-9.]+)\s*-\s*([0-9.]+)\s*")  # A range as it is w
 _JOINED = re.compile(r"\s(or|and)\s", re.IGNORECASE)
 
 _BEGUN = re.compile(r"[^\W\d]\w*[\s=]+\S")  # how a condition with a name begins
-
-_COLONS = 5  # the most of a range: one, and two in each time
 
 _SHOWN = 8  # values that a message names
 
@@ -46,7 +45,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     >>> age = Numeric("age", low=0, high=120, whole=True)
     >>> state = Categorical("state", ["Washington, D.C.", "Trinidad and Tobago", "Texas"])
     >>> where_of("state Trinidad and Tobago and age 18:", Schema([age, state]))
-    {'state': 'Trinidad and Tobago', 'age': ('18', None)}
+    {'state': 'Trinidad and Tobago', 'age': Between(first='18', last=None)}
     >>> where_of("state Texas,Washington, D.C.", Schema([age, state]))
     {'state': ['Texas', 'Washington, D.C.']}
     """
@@ -135,7 +134,7 @@ def _is_value(attribute: Attribute, text: Any, found: Sequence[str] | None = Non
     if found is not None:
         return text in found
     try:
-        attribute.asked(text)
+        attribute.asked([text] if isinstance(text, str) else text)
     except InvalidQuestion:
         return False
     return True
@@ -166,8 +165,8 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
     several = _alternatives(attribute, text, fits)
     if several is not None:
         return several
-    if attribute.ordered and text.count(":") == 1 and not fits((text, None)):  # no time of day
-        attribute.asked(tuple(end.strip() or None for end in text.split(":")))
+    if attribute.ordered and text.count(":") == 1 and not fits(Between(text, None)):  # no time
+        attribute.asked(*Between.in_text(text))
     if attribute.ordered and _COMPARED.match(text):
         real = isinstance(attribute, Numeric) and not attribute.whole
         how = "end before their last" if real else "include their ends"
@@ -182,23 +181,20 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
                 f"{name}: between commas there are values, and no ranges, got {shown(text)}"
             )
         if not fits(part):
-            attribute.asked(part)
-    attribute.asked(text)
+            attribute.asked([part])
+    attribute.asked([text])
     raise InvalidQuestion(f"{name} is asked for by a value or a range, got {shown(text)}")
 
 
-def _ranges(attribute: Attribute, text: str) -> Iterator[tuple[Any, Any]]:
-    """The ranges that a text may be: there are colons in times, too."""
+def _ranges(attribute: Attribute, text: str) -> Iterator[Between]:
+    """The ranges that a text may be, among them the label of a bin."""
     if isinstance(attribute, Ordered) and not attribute.single and " to " in text:
         labels = attribute.item_labels[: attribute.bins]
         if text in labels:
             item = np.array(labels.index(text))
             ends = [attribute.values_in(item, np.array(part))[()] for part in (0.0, 1.0)]
-            yield ends[0], ends[1]
-    colons = [place for place, sign in enumerate(text) if sign == ":"]
-    for colon in colons if len(colons) <= _COLONS else ():
-        first, last = text[:colon].strip(), text[colon + 1 :].strip()
-        yield first or None, last or None
+            yield Between(*ends)
+    yield from Between.in_text(text)
 
 
 def _alternatives(attribute: Attribute, text: str, fits: Callable[[Any], bool]) -> list[str] | None:

@@ -34,6 +34,7 @@ from frequency.core.quantiles import (
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
+from mechdesign.base.numbers import Between as Between
 from mechdesign.base.numbers import Floats, Integers, Items, whole
 from rangeq.core.boxes import halved
 from rangeq.core.levels import NodeSums
@@ -161,7 +162,7 @@ class AttributeQuantiles(ABC):
             self._records.sizes[place], "an attribute's size", 1, LARGEST_LIST, what="a number"
         )
         for start in range(0, size, _BATCH):
-            yield self.answer({place: (0, np.arange(start, min(start + _BATCH, size)))})
+            yield self.answer({place: Between(0, np.arange(start, min(start + _BATCH, size)))})
 
 
 _MOST_DRAWN = 1 << 10  # items of which the variances of all ranges are listed

@@ -1,12 +1,14 @@
 """Conjunctions of ranges over several ordinal attributes under local differential privacy.
 
+>>> from frequency import Between
 >>> import numpy as np
 >>> from rangeq.grids import HDG
 >>> protocol = HDG(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
 >>> rng = np.random.default_rng(1)
 >>> records = rng.integers(0, [100, 64], size=(100_000, 2))
 >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
->>> bool(abs(estimate.answer({"age": (20, 39), "income": (0, 31)}).value - 0.1) < 0.03)
+>>> answer = estimate.answer({"age": Between(20, 39), "income": Between(0, 31)})
+>>> bool(abs(answer.value - 0.1) < 0.03)
 True
 """
 

@@ -26,7 +26,7 @@ from frequency.core.quantiles import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base.numbers import Between, Floats, Items
 from mechdesign.base.text import printable
 from rangeq.core.estimate import AttributeQuantiles, Distribution, InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
@@ -220,7 +220,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         boxes = rectangles(mask)
         if len(boxes.left) == 1:
             (a, b), (c, d) = boxes.left[0].tolist(), boxes.right[0].tolist()
-            return self.answer({j: (a, c), k: (b, d)})
+            return self.answer({j: Between(a, c), k: Between(b, d)})
         return self._of_region((j, k), mask, boxes)
 
     def _of_region(

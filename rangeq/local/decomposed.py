@@ -57,9 +57,11 @@ class DecomposedHistogram(LevelHistograms):
 
     Examples
     --------
+    >>> from frequency import Between
     >>> protocol = DecomposedHistogram(domain=64, epsilon=1.0, branching=4, oracle="OUE")
     >>> estimate = protocol.estimate(protocol.simulate(np.full(64, 1000), np.random.default_rng(1)))
-    >>> estimate.answer((3, 36)).variance < estimate.linear(np.arange(64) // 34 == 0).variance / 4
+    >>> weights = np.arange(64) // 34 == 0
+    >>> estimate.answer(Between(3, 36)).variance < estimate.linear(weights).variance / 4
     True
     """
 

@@ -32,6 +32,7 @@ from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base.fields import set_fields
 from mechdesign.base.numbers import (
+    Between,
     BitSource,
     Floats,
     Integers,
@@ -387,7 +388,7 @@ class SetEstimate(OfPopulation):
         InvalidQuestion
             Other ends.
         """
-        return self.answer((first, last)).value
+        return self.answer(Between(first, last)).value
 
 
 @dataclass(frozen=True)

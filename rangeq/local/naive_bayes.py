@@ -16,7 +16,7 @@ import scipy
 
 from frequency.core.answer import Answer
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Integers, Items
+from mechdesign.base.numbers import Between, Floats, Integers, Items
 from mechdesign.base.text import shown
 
 
@@ -72,7 +72,7 @@ class NaiveBayes:
         Parameters
         ----------
         estimate : PerAttributeEstimate, MarginalEstimate or another
-            It answers ``{class: value, attribute: (first, last)}``, with variances: of
+            It answers ``{class: value, attribute: Between(first, last)}``, with variances: of
             `PerAttribute` with the class as the given attribute, or of marginals of two attributes.
         domain : Domain
             Its attributes, the class among them.
@@ -96,7 +96,7 @@ class NaiveBayes:
         rest = Domain({name: domain[name] for name in domain if name != given})
 
         def asked(name: str, first: Integers, last: Integers) -> tuple[Any, Any]:
-            return tuple(estimate.answer({given: classes[:, None], name: (first, last)}))
+            return tuple(estimate.answer({given: classes[:, None], name: Between(first, last)}))
 
         return cls._fitted(rest, tuple(estimate.answer({given: classes})), asked)
 
@@ -109,7 +109,7 @@ class NaiveBayes:
         Parameters
         ----------
         estimates : sequence of PerAttributeEstimate, MarginalEstimate or others
-            They answer ``{attribute: (first, last)}``, with variances; one a class.
+            They answer ``{attribute: Between(first, last)}``, with variances; one a class.
         domain : Domain
             Their attributes.
         users : sequence of int
@@ -136,7 +136,8 @@ class NaiveBayes:
         share = counts / counts.sum()
 
         def asked(name: str, first: Integers, last: Integers) -> tuple[Any, Any]:
-            answers = [tuple(estimate.answer({name: (first, last)})) for estimate in estimates]
+            within = {name: Between(first, last)}
+            answers = [tuple(estimate.answer(within)) for estimate in estimates]
             values, variances = (np.stack(part) for part in zip(*answers, strict=True))
             # Within a class an estimate is of that class alone: times its share it is joint, and
             # the variance goes by the square

@@ -14,7 +14,7 @@ from frequency.core.answer import ConfidenceInterval
 from frequency.core.oracle import checked_users
 from frequency.core.protocol import Protocol
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, Integers, Rational, one_thread, whole
+from mechdesign.base.numbers import Between, Floats, Integers, Rational, one_thread, whole
 from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
 from rangeq.core.levels import Levels
 from rangeq.core.tree import checked_workload, mean_over, padded
@@ -227,7 +227,7 @@ class ShapedEstimate(EstimatedDistribution):
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
         drawing = self._of_drawing(self._between(first, last))
         if self._smoothing is None:
-            return np.asarray(self.unbiased.answer((first, last)).variance) + drawing
+            return np.asarray(self.unbiased.answer(Between(first, last)).variance) + drawing
         everyone = last - first + 1 == len(self.frequencies)
         return np.where(everyone, 0.0, self._smoothing.variance(first, last) + drawing)
 

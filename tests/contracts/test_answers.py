@@ -28,7 +28,7 @@ from frequency.core.answer import Answer
 from frequency.core.channel import LARGEST_LIST
 from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, InpEM, InpHT, InpPS, MargPS
-from rangeq import DecomposedHistogram, RangeProtocol, SquareWave
+from rangeq import Between, DecomposedHistogram, RangeProtocol, SquareWave
 from rangeq.grids import HIO, ConjunctionProtocol
 from rangeq.local.smoothed import Shaped
 from tests.contracts.examples import CENTRAL, COLLECTED, collecting
@@ -177,7 +177,9 @@ def check_verbs(estimate, items):
             estimate.interval(1.0)
     some = items[:: max(1, len(items) // 7)]
     check_same(estimate.answer(some), [estimate.answer(int(item)) for item in some])
-    check_same(estimate.answer((some, some)), [estimate.answer([int(item)]) for item in some])
+    check_same(
+        estimate.answer(Between(some, some)), [estimate.answer([int(item)]) for item in some]
+    )
     square = np.stack([some, some[::-1]])
     assert estimate.answer(square).value.shape == square.shape
     check_same(estimate.answer({0: square}), [estimate.answer(int(item)) for item in square.flat])
@@ -189,13 +191,13 @@ def check_ranges(estimate, size, additive=True):
     first = np.array([0, 0, size // 3, size // 2])
     last = np.array([size - 1, size // 2, size - 1, size // 2])
     ends = list(zip(first.tolist(), last.tolist(), strict=True))
-    check_same(estimate.answer((first, last)), [estimate.answer(pair) for pair in ends])
+    check_same(estimate.answer(Between(first, last)), [estimate.answer(pair) for pair in ends])
     for a, b in ends:
-        check_same(estimate.answer((a, b)), [estimate.answer(list(range(a, b + 1)))])
-        check_same(estimate.answer((a, b)), [estimate.answer({0: set(range(a, b + 1))})])
+        check_same(estimate.answer(Between(a, b)), [estimate.answer(list(range(a, b + 1)))])
+        check_same(estimate.answer(Between(a, b)), [estimate.answer({0: set(range(a, b + 1))})])
     if additive:
         values = getattr(estimate, "counts", estimate.frequencies)
-        close(estimate.answer((0, size - 1)).value, values.sum())
+        close(estimate.answer(Between(0, size - 1)).value, values.sum())
         apart = [0, size - 1]
         answer = estimate.answer(apart)
         error_of(answer)
@@ -242,7 +244,7 @@ def test_answers_about_one_attribute(place, monkeypatch):
                 estimate, domain, not isinstance(collecting(protocol), DecomposedHistogram)
             )
             if knows_everybody(protocol) and estimate.n:
-                everybody = estimate.answer((0, domain - 1))
+                everybody = estimate.answer(Between(0, domain - 1))
                 close(everybody.value, 1)
                 assert (error_of(everybody) or 0.0) < 1e-12
         wrong = NOT_ONE if domain < 1 << 40 else []
@@ -274,7 +276,7 @@ def test_answers_of_a_curator(mechanism, monkeypatch):
         estimate = mechanism.release(counts, np.random.default_rng(1))
         check_verbs(estimate, np.arange(domain))
         check_ranges(estimate, domain)
-        close(estimate.answer((0, domain - 1)).value, estimate.n)
+        close(estimate.answer(Between(0, domain - 1)).value, estimate.n)
         check_refused(estimate, [*NOT_ONE, (1, 0)], monkeypatch)
 
 
@@ -383,7 +385,7 @@ def test_answers_about_several_attributes(place, monkeypatch):
         check_refused(estimate, not_several(sizes), monkeypatch)
     for name in sizes:
         check_unknown(nobody.answer({name: 0}))
-        check_unknown(nobody.answer({name: (0, np.arange(2))}))
+        check_unknown(nobody.answer({name: Between(0, np.arange(2))}))
 
 
 @pytest.mark.parametrize("place", SEVERAL)
@@ -396,12 +398,12 @@ def test_the_values_of_an_attribute_add_up(place):
     ):  # which adds up other nodes
         return
     for name, size in sizes.items():
-        whole = some.answer({name: (0, size - 1)})
+        whole = some.answer({name: Between(0, size - 1)})
         if knows_everybody(protocol):
             close(whole.value, 1)
         close(some.answer({name: np.arange(size)}).value.sum(), whole.value)
         other = next(another for another in sizes if another != name)
-        within = some.answer({name: (0, size - 1), other: 0}).value
+        within = some.answer({name: Between(0, size - 1), other: 0}).value
         close(some.answer({name: np.arange(size), other: 0}).value.sum(), within)
 
 

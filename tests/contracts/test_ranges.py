@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frequency import InvalidQuestion
-from rangeq import Distribution, RangeProtocol, SquareWave, central
+from rangeq import Between, Distribution, RangeProtocol, SquareWave, central
 from rangeq.core.estimate import InvalidRange
 from rangeq.local.smoothed import Shaped
 from tests.contracts.examples import CENTRAL, COLLECTED
@@ -30,7 +30,7 @@ def check_ranges(estimate, size):
     first, last = np.triu_indices(size)
     values = estimate.range(first, last)
     assert values.shape == first.shape
-    same(values, estimate.answer((first, last)).value)
+    same(values, estimate.answer(Between(first, last)).value)
     same(values, [estimate.range(int(a), int(b)) for a, b in zip(first, last, strict=True)])
     assert isinstance(estimate.range(0, size - 1), float)
     assert estimate.range([[0]], [size - 1]).shape == (1, 1)

@@ -173,8 +173,7 @@ def test_the_table_of_the_notation_page(row, names):
     least = least_variance(8, NINE, names)
     of_l0 = UnbiasedEstimate(design(8, NINE, L0(), names).mechanism).variance()
     assert float(of_l0) ** 0.5 == pytest.approx(float(plain.split()[0]), rel=5e-3)
-    # The search ends at local optima, which rounding may choose
-    assert float(least.variance) ** 0.5 == pytest.approx(float(found), rel=2e-3)
+    assert float(least.variance) ** 0.5 == pytest.approx(float(found), abs=6e-3)
     assert float(least.bound) ** 0.5 == pytest.approx(float(bound), abs=6e-3)
     if "EM" in row:
         em = UnbiasedEstimate(named.explicit_fair(8, alpha="9/10")).variance()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import IncompatibleAggregate, InvalidReport
+from frequency import Between, IncompatibleAggregate, InvalidReport
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel
 from tests.contracts.oracle import LN3, OracleContract, Twin, close, one_by_one, reports_of
@@ -177,8 +177,8 @@ class RangeContract(OracleContract):
         assert (estimate.variances == math.inf).all()
         last = oracle.domain - 1
         assert math.isnan(estimate.range(0, last))
-        assert estimate.answer((0, last)).variance == math.inf
-        assert estimate.answer(([0, last], last)).interval() == pytest.approx(
+        assert estimate.answer(Between(0, last)).variance == math.inf
+        assert estimate.answer(Between([0, last], last)).interval() == pytest.approx(
             np.array([[-math.inf] * 2, [math.inf] * 2])
         )
         assert estimate.quantile_interval(0.5) == (0, last)
@@ -196,7 +196,7 @@ class RangeContract(OracleContract):
             assert np.isfinite(estimate.frequencies).all()
             assert (estimate.variances >= 0).all()
             assert estimate.range(0, big[0] - 1) == pytest.approx(1)
-            estimate.answer((0, np.arange(big[0]))).interval()
+            estimate.answer(Between(0, np.arange(big[0]))).interval()
             estimate.quantile_interval([0, 0.5, 1])
 
     def test_messages(self, big):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import StepPatch
 
-from rangeq import HaarHRR, plot
+from rangeq import Between, HaarHRR, plot
 from tests.pictures import collisions, legend
 
 COUNTS = np.array([0, 10, 40, 100, 200, 100, 50, 0])
@@ -26,7 +26,7 @@ def test_steps_band_deciles_and_truth(estimate) -> None:
     np.testing.assert_array_equal(drawn["estimate"].get_data()[0], estimate.cdf())
     np.testing.assert_array_equal(drawn["truth"].get_data()[0], np.cumsum(truth))
     last = np.arange(8)
-    low, high = estimate.answer((np.zeros_like(last), last)).interval(0.9)
+    low, high = estimate.answer(Between(np.zeros_like(last), last)).interval(0.9)
     values, edges, baseline = drawn["90% band"].get_data()
     np.testing.assert_array_equal(values, high)
     np.testing.assert_array_equal(baseline, low)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram
+from rangeq import Between, DecomposedHistogram, HaarHRR, HierarchicalHistogram
 from tests.rangeq.core.trees import all_ranges
 
 N = 1 << 26
@@ -169,7 +169,7 @@ def test_theorem_4_3_and_equation_1_are_bounds(domain: int, b: int, epsilon: flo
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
-    variance = protocol.estimate(aggregate).answer((first, last)).variance * n
+    variance = protocol.estimate(aggregate).answer(Between(first, last)).variance * n
     alpha = np.ceil(np.log(last - first + 1) / math.log(b) - 1e-9) + 1
     node = frequency_variance(epsilon) + 1 / b  # at most
     bound = (2 * b - 1) * node * h * alpha
@@ -189,7 +189,7 @@ def test_lemma_4_6_and_equation_2_are_bounds(domain: int, b: int, epsilon: float
     first, last = all_ranges(domain)
     h, n = protocol.tree.height, 1 << 30
     aggregate = protocol.simulate(np.full(domain, n // domain), np.random.default_rng(0))
-    variance = protocol.estimate(aggregate).answer((first, last)).variance * n
+    variance = protocol.estimate(aggregate).answer(Between(first, last)).variance * n
     # Levels have nearly as many users as expected
     node = (frequency_variance(epsilon) + 1 / b) * 1.001
     length = last - first + 1
@@ -237,7 +237,7 @@ def test_fact_1_and_lemma_4_2() -> None:
     )
     inner = last - first + 1 < domain
     node = frequency_variance(epsilon) / n
-    found = estimate.answer((first, last)).variance
+    found = estimate.answer(Between(first, last)).variance
     assert found[inner] == pytest.approx(((last - first + 1) * node)[inner], rel=0.02)
     every = ((last - first + 1) * node).sum() / (domain * (domain - 1) / 2)
     assert every == pytest.approx((domain + 2) * node / 3 * (domain + 1) / (domain - 1), rel=1e-9)

@@ -13,6 +13,7 @@ from frequency.heavy import FewBits, GenProt, OneBit
 from frequency.marginals import Domain
 from mechdesign import Privacy, named
 from rangeq import (
+    Between,
     CircularHistogram,
     Composite,
     DecomposedHistogram,
@@ -110,7 +111,7 @@ class TestRanges(VarianceContract):
         for _ in range(self.runs):
             estimate = protocol.estimate(protocol.simulate(counts, rng))
             value, variance = estimate.linear(weights)
-            ranges = estimate.answer((FIRST, LAST))
+            ranges = estimate.answer(Between(FIRST, LAST))
             errors.append(np.concatenate([value - weights @ f, ranges.value - true]))
             told.append(np.concatenate([variance, ranges.variance]))
             (low, high), (left, right) = estimate.interval(), ranges.interval()
@@ -251,7 +252,7 @@ class TestSets(VarianceContract):
             drawn = rng.multinomial(self.users, shares)
             estimate = protocol.estimate(protocol.simulate(drawn, rng, sets))
             value, variance = estimate.linear(weights)
-            answer = estimate.answer((FIRST, LAST))
+            answer = estimate.answer(Between(FIRST, LAST))
             errors.append(np.concatenate([value - weights @ held, answer.value - true]))
             told.append(np.concatenate([variance, answer.variance]))
             left, right = answer.interval()
@@ -286,6 +287,6 @@ def test_shaped_estimates_cover_on_average(epsilon, population) -> None:
     true, covered = truth[last + 1] - truth[first], []
     for _ in range(12):
         estimate = protocol.estimate(protocol.simulate(counts, rng))
-        low, high = estimate.answer((first, last)).interval()
+        low, high = estimate.answer(Between(first, last)).interval()
         covered.append(((low <= true + 1e-12) & (true <= high + 1e-12)).mean())
     assert interval_of(np.array(covered))[1] > 0.9

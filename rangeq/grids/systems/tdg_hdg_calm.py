@@ -57,9 +57,10 @@ class Uniform(ConjunctionProtocol):
 
     Examples
     --------
+    >>> from rangeq import Between
     >>> protocol = Uniform(sizes=[64, 10], epsilon=1.0)
     >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize([[3, 4]])))
-    >>> estimate.answer({0: (0, 15), 1: (0, 4)}).value
+    >>> estimate.answer({0: Between(0, 15), 1: Between(0, 4)}).value
     0.125
     """
 

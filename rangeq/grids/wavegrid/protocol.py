@@ -57,6 +57,7 @@ def best(
 
     Examples
     --------
+    >>> from frequency import Between
     >>> import numpy as np
     >>> protocol = best(sizes={"age": 100, "income": 64}, epsilon=1.0, n=100_000)
     >>> rng = np.random.default_rng(1)
@@ -64,7 +65,8 @@ def best(
     >>> records = np.stack([age, rng.binomial(63, age / 99)], axis=1)
     >>> estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
     >>> truth = np.mean((age < 40) & (records[:, 1] < 25))
-    >>> bool(abs(estimate.answer({"age": (0, 39), "income": (0, 24)}).value - truth) < 0.04)
+    >>> answer = estimate.answer({"age": Between(0, 39), "income": Between(0, 24)})
+    >>> bool(abs(answer.value - truth) < 0.04)
     True
     """
     return WaveGrid(sizes, epsilon, checked_users(n), categorical)

@@ -13,7 +13,7 @@ from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
 from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import PrefixExtension
-from rangeq import DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
+from rangeq import Between, DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from rangeq.core.estimate import InvalidRange
 from rangeq.grids import HDG, TDG, RangeCALM, WaveGrid, best
@@ -128,7 +128,7 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
         assert tuple(told) == pytest.approx(expected, rel=1e-9)
     ends = np.array([0, 3, 7]), np.array([15, 9, 7])
     many = estimate.answer(ends)
-    alone = [estimate.answer((int(a), int(b))) for a, b in zip(*ends, strict=True)]
+    alone = [estimate.answer(Between(int(a), int(b))) for a, b in zip(*ends, strict=True)]
     assert many.value == pytest.approx([each.value for each in alone])
     assert many.variance == pytest.approx([each.variance for each in alone])
     assert estimate.answer(np.zeros(0, dtype=np.int64)).value.shape == (0,)
@@ -173,8 +173,8 @@ def test_intervals_may_be_known_where_the_variance_is_not() -> None:
 def test_answers_about_ranges_have_the_intervals_of_ranges() -> None:
     for protocol in RANGES:
         estimate = estimated(protocol)
-        assert estimate.answer((3, 9)).interval(0.8) == pytest.approx(
-            estimate.answer((3, 9)).interval(0.8)
+        assert estimate.answer(Between(3, 9)).interval(0.8) == pytest.approx(
+            estimate.answer(Between(3, 9)).interval(0.8)
         )
 
 
@@ -203,7 +203,7 @@ def test_items_that_were_not_estimated_are_refused() -> None:
 
 def test_smoothed_estimates_answer_ranges() -> None:
     estimate = estimated(shaped(DOMAIN, 1.0, N))
-    answer = estimate.answer((3, 9))
+    answer = estimate.answer(Between(3, 9))
     half = normal_quantile(0.95) * np.sqrt(answer.variance)
     ends = np.clip([answer.value - half, answer.value + half], 0, 1)
     assert answer.interval() == pytest.approx(tuple(ends))
@@ -217,7 +217,7 @@ def test_smoothed_estimates_answer_ranges() -> None:
 def test_distributions_without_errors_say_so() -> None:
     for estimate in (estimated(SquareWave(DOMAIN, 1.0)), estimated(RANGES[0]).nonnegative()):
         assert estimate.n == N
-        answer = estimate.answer((3, 9))
+        answer = estimate.answer(Between(3, 9))
         assert answer.value == pytest.approx(estimate.range(3, 9))
         with pytest.raises(UnknownVariance):
             answer.interval()
@@ -232,7 +232,7 @@ def test_a_curator_answers_in_users(mechanism: Any) -> None:
     counts = np.random.default_rng(2).integers(0, 50, DOMAIN)
     estimate = mechanism.release(counts, np.random.default_rng(3))
     assert estimate.n == estimate.range(0, DOMAIN - 1)
-    answer = estimate.answer((3, 9))
+    answer = estimate.answer(Between(3, 9))
     assert tuple(answer) == (estimate.range(3, 9), mechanism.range_variance(3, 9))
     low, high = answer.interval(0.9)
     assert low < answer.value < high
@@ -257,15 +257,17 @@ def test_a_curator_answers_in_users(mechanism: Any) -> None:
 )
 def test_answers_about_several_attributes(protocol: Any) -> None:
     estimate = estimated(protocol, np.random.default_rng(1).integers(0, 8, (N, 2)))
-    answer = estimate.answer({0: (0, 3), 1: (4, 7)})
+    answer = estimate.answer({0: Between(0, 3), 1: Between(4, 7)})
     assert answer.value == estimate.answers([0, 1], [[0, 4]], [[3, 7]])[0]
     # No cell is cut
     error = estimate.predicted_error([0, 1], [[0, 4]], [[3, 7]])
     assert answer.variance == pytest.approx((error.noise + error.sampling)[0])
     low, high = answer.interval(0.9)
     assert low < answer.value < high
-    many = estimate.answer({1: (4, 7), 0: (np.array([0, 0]), np.array([3, 7]))})
-    assert many.value == pytest.approx([answer.value, estimate.answer({1: (4, 7)}).value], abs=0.05)
+    many = estimate.answer({1: Between(4, 7), 0: Between(np.array([0, 0]), np.array([3, 7]))})
+    assert many.value == pytest.approx(
+        [answer.value, estimate.answer({1: Between(4, 7)}).value], abs=0.05
+    )
     apart = estimate.answer({0: [0, 1, 5], 1: [2]})
     parts = [estimate.answer({0: where, 1: 2}).value for where in ((0, 1), 5)]
     assert apart.value == pytest.approx(sum(parts))
@@ -281,7 +283,7 @@ def test_answers_about_several_attributes(protocol: Any) -> None:
 def test_answers_that_cut_cells_have_no_variance() -> None:
     estimate = estimated(TDG([8, 8], 2.0, N, granularity=2), np.full((N, 2), 3))
     with pytest.raises(UnknownVariance, match="cuts cells"):
-        _ = estimate.answer({0: (0, 2)}).variance
+        _ = estimate.answer({0: Between(0, 2)}).variance
 
 
 # ------------------------------------------------------------------------------------ heavy hitters

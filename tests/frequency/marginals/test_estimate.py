@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frequency import Between
 from frequency.marginals import Domain, InpHT, MarginalEstimate
 from tests.contracts.oracle import close, some_weights
 from tests.frequency.marginals.examples import (
@@ -171,8 +172,10 @@ def test_answers_with_sets_of_values() -> None:
     values: Any
     for values in ([1, 3], {1, 3}, range(1, 4, 2), [np.int8(1), 3, 3]):
         assert estimate.answer({"a": values, "b": 2}).value == pytest.approx(table[[1, 3], 2].sum())
-    assert estimate.answer({"a": (1, 3), "b": 2}).value == pytest.approx(table[1:4, 2].sum())
-    many = estimate.answer({"a": (np.array([0, 1]), np.array([[3], [4]])), "b": np.array([2, 0])})
+    assert estimate.answer({"a": Between(1, 3), "b": 2}).value == pytest.approx(table[1:4, 2].sum())
+    many = estimate.answer(
+        {"a": Between(np.array([0, 1]), np.array([[3], [4]])), "b": np.array([2, 0])}
+    )
     assert many.value.shape == many.variance.shape == (2, 2)
     assert many.value[1, 0] == pytest.approx(table[0:5, 2].sum())
     assert many.value[0, 1] == pytest.approx(table[1:4, 0].sum())

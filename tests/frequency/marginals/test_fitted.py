@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from frequency import of_samples
+from frequency import Between, of_samples
 from frequency.heavy import OneBit
 from frequency.marginals import (
     CALM,
@@ -72,7 +72,7 @@ def test_every_protocol_is_fitted(kind):
     assert table.sum() == pytest.approx(1)
     assert np.allclose(table.sum(axis=1), fitted.marginal(["d"]))
     assert np.array_equal(fitted.marginal(["a", "d"]), table.T)
-    answer = fitted.answer({"a": 1, "d": (1, 2)})
+    answer = fitted.answer({"a": 1, "d": Between(1, 2)})
     assert answer.value == pytest.approx(table[1:3, 1].sum())
     low, high = answer.interval()
     assert 0 <= low < answer.value < high <= 1

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frequency import (
+    Between,
     Boolean,
     Categorical,
     Dates,
@@ -409,7 +410,7 @@ def test_times_beyond_what_has_seconds_are_outside(unit):
         assert ATTRIBUTES["months"].coded(column).items.tolist() == [0, 4, 5]
     assert Categorical("x", ["a"], missing="item", outside="item").coded(far).items[0] == 1
     with pytest.raises(InvalidQuestion, match="holds none"):
-        ATTRIBUTES["days"].asked((far[1], None))
+        ATTRIBUTES["days"].asked(Between(far[1], None))
 
 
 def test_a_float_of_32_bits_is_the_number_that_it_is():

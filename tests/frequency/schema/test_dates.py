@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from frequency import Dates, InvalidCell
+from frequency import Between, Dates, InvalidCell
 
 
 @pytest.mark.parametrize("last", ["2013-10-28", dt.date(2013, 10, 28), np.datetime64("2013-10-28")])
@@ -17,7 +17,7 @@ def test_the_last_day_is_a_whole_one(last, every, bins):
     assert attribute.coded(["2013-10-28T23:59:59"]).items[0] == 3 * bins - 1
     with pytest.raises(InvalidCell, match="to 2013-10-28"):
         attribute.coded(["2013-10-29"])
-    assert attribute.asked(("2013-10-28", "2013-10-28")) == (2 * bins, 3 * bins)
+    assert attribute.asked(Between("2013-10-28", "2013-10-28")) == (2 * bins, 3 * bins)
     assert Dates(
         **{key: attribute.content()[key] for key in ("name", "first", "last", "every")}
     ) == (attribute)

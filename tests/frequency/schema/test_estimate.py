@@ -24,7 +24,7 @@ from frequency import (
 )
 from frequency.heavy import PrefixExtension
 from frequency.marginals import InpHT, MargPS
-from rangeq import Distribution, HaarHRR, PerAttribute
+from rangeq import Between, Distribution, HaarHRR, PerAttribute
 from rangeq.central import CentralFlat
 from rangeq.grids import HDG
 
@@ -78,9 +78,9 @@ def test_ranges_that_cut_bins_are_interpolated():
     rng = np.random.default_rng(1)
     for low, high in np.sort(rng.uniform(-60, 600, (50, 2))):
         expected = cdf(high) - cdf(low)
-        assert estimate.answer((low, high)).value == pytest.approx(expected, abs=1e-12)
+        assert estimate.answer(Between(low, high)).value == pytest.approx(expected, abs=1e-12)
     low, high = np.sort(rng.uniform(-60, 600, (2, 50)), axis=0)
-    found = estimate.answer({"delay": (low, high)}).value
+    found = estimate.answer({"delay": Between(low, high)}).value
     np.testing.assert_allclose(found, cdf(high) - cdf(low), atol=1e-12)
 
 
@@ -91,7 +91,9 @@ def test_several_attributes_that_are_cut_are_interpolated_each():
     # Without noise: these cells themselves, in units of 2^-40
     counts = np.rint(cells * 2**40).astype(np.int64)
     estimate = SurveyEstimate(schema, mechanism.estimate([counts]), "users")
-    value = estimate.answer({"delay": (7.5, 100), "sex": "male", "hour": (5, 9)}).value
+    value = estimate.answer(
+        {"delay": Between(7.5, 100), "sex": "male", "hour": Between(5, 9)}
+    ).value
     one = np.array([0, 0.5, 1, 40 / 540])
     other = np.array([1 / 6, 0.5, 0, 0])
     expected = np.einsum("i,ij,j->", one, counts[:, 1], other)
@@ -109,7 +111,7 @@ def test_the_interval_of_a_cut_range_holds_for_any_users_within_the_bins():
                 np.bincount(survey.schema.encode({"delay": values}).columns[0], minlength=4), rng
             )
         )
-        answer = estimate.answer((5, 60))
+        answer = estimate.answer(Between(5, 60))
         low, high = answer.interval()
         missed += not low <= np.mean((values >= 5) & (values <= 60)) <= high
         with pytest.raises(UnknownVariance, match="ends within bins"):
@@ -162,8 +164,8 @@ def test_a_curators_answers_are_users():
     counts = np.array([40, 30, 20, 10])
     noiseless = CentralFlat(4, 1024).release(counts, np.random.default_rng(1))
     estimate = SurveyEstimate(Schema([DELAY]), noiseless, "users")
-    assert estimate.answer((0, 60)).value == 50
-    assert estimate.answer((None, 7.5)).value == 55
+    assert estimate.answer(Between(0, 60)).value == 50
+    assert estimate.answer(Between(None, 7.5)).value == 55
     assert estimate.quantile(0.55) == pytest.approx(7.5)
     low, high = estimate.quantile_interval(0.55)
     assert low <= 7.5 <= high
@@ -176,7 +178,7 @@ def test_labels_of_several_attributes():
     for protocol in (MargPS(schema.domain, 2, 8.0), HDG(schema.domain, 8.0, 1000)):
         survey = Survey(protocol, schema)
         estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
-        answer = estimate.answer({"age": (0, 5), "sex": "female"})
+        answer = estimate.answer({"age": Between(0, 5), "sex": "female"})
         assert answer.value == pytest.approx(0.3, abs=0.15)
         cells = estimate.cells(["sex", "age"])
         assert np.shape(cells.value) == (2, 17)
@@ -252,7 +254,7 @@ def test_a_month_is_a_range_of_days():
     month = known(Schema([Dates("day", "2013-01-01", "2013-03-31")]), [1 / 90] * 90)
     with pytest.raises(InvalidQuestion, match="for a range, such as from '2013-02' to '2013-02'"):
         month.answer({"day": "2013-02"})
-    assert month.answer({"day": ("2013-02", "2013-02")}).value == pytest.approx(28 / 90)
+    assert month.answer({"day": Between("2013-02", "2013-02")}).value == pytest.approx(28 / 90)
 
 
 @pytest.mark.parametrize(
@@ -263,26 +265,26 @@ def test_a_time_that_is_midnight_is_the_day_that_begins(kind, every):
     """Data frames and Python give days as times: a range to one holds all of it."""
     size = 14 if every == "day" else 2
     days = known(Schema([Dates("day", "2013-01-01", "2013-01-14", every)]), [1 / size] * size)
-    by_day = days.answer({"day": (dt.date(2013, 1, 3), dt.date(2013, 1, 9))}).value
+    by_day = days.answer({"day": Between(dt.date(2013, 1, 3), dt.date(2013, 1, 9))}).value
     first, last = kind(2013, 1, 3), kind(2013, 1, 9)
-    assert days.answer({"day": (first, last)}).value == pytest.approx(by_day)
+    assert days.answer({"day": Between(first, last)}).value == pytest.approx(by_day)
     arrays = np.array([first] * 2, dtype="datetime64[ns]"), np.array([last] * 2, "datetime64[ns]")
     assert days.answer({"day": arrays}).value.tolist() == pytest.approx([by_day] * 2)
-    assert days.answer({"day": (first, first)}).value == pytest.approx(1 / 14)
+    assert days.answer({"day": Between(first, first)}).value == pytest.approx(1 / 14)
 
 
 def test_a_time_of_hours_ends_with_its_second():
     hours = known(Schema([Dates("seen", "2013-01-01 00", "2013-01-01 23", "hour")]), [1 / 24] * 24)
     midnight, one = dt.datetime(2013, 1, 1), dt.datetime(2013, 1, 1, 0, 59, 59)
-    assert hours.answer({"seen": (midnight, one)}).value == pytest.approx(1 / 24)
-    assert hours.answer({"seen": (midnight, midnight)}).value == pytest.approx(1 / 24 / 3600)
+    assert hours.answer({"seen": Between(midnight, one)}).value == pytest.approx(1 / 24)
+    assert hours.answer({"seen": Between(midnight, midnight)}).value == pytest.approx(1 / 24 / 3600)
 
 
 def test_what_has_no_order_is_refused():
     survey = Survey(GRR(2, 1.0), Schema([SEX]))
     estimate = survey.estimate(survey.simulate([50, 50]))
     with pytest.raises(InvalidQuestion, match="sex has no order: ask for values"):
-        estimate.answer({"sex": ("female", "male")})
+        estimate.answer({"sex": Between("female", "male")})
     with pytest.raises(InvalidQuestion, match="sex is one of female, male, got 'x'"):
         estimate.answer({"sex": "x"})
     with pytest.raises(InvalidQuestion, match="no order, and so no quantiles"):
@@ -299,7 +301,7 @@ def test_no_reports_are_told_as_such():
     ]:
         survey = Survey(protocol, schema)
         estimate = survey.estimate(survey.aggregate(survey.privatize({"age": [], "sex": []})))
-        assert np.isnan(estimate.answer({"age": (3, 5)}).value)
+        assert np.isnan(estimate.answer({"age": Between(3, 5)}).value)
         with pytest.raises(ValueError, match=r"no reports|no quantiles"):
             estimate.quantile(0.5, "age")
 

@@ -13,7 +13,7 @@ from frequency.marginals import MargPS
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
 from frequency.schema import plot as scales
 from frequency.schema.plot import title as axis_title
-from rangeq import HaarHRR
+from rangeq import Between, HaarHRR
 from rangeq.central import CentralFlat, Release
 from tests.pictures import collisions, legend, patches, ticks, title
 
@@ -158,12 +158,12 @@ def test_the_cdf_shows_answers_and_deciles() -> None:
     assert isinstance(curve, StepPatch)
     ages = np.arange(31)
     np.testing.assert_allclose(
-        curve.get_data()[0], estimate.answer({"age": (None, ages)}).value, rtol=1e-12
+        curve.get_data()[0], estimate.answer({"age": Between(None, ages)}).value, rtol=1e-12
     )
     (deciles,) = (line for line in axes.lines if str(line.get_label()).startswith("deciles"))
     levels = np.arange(1, 10) / 10
     np.testing.assert_array_equal(deciles.get_xdata(), estimate.quantile(levels))
-    whole = estimate.answer({"age": (None, None)}).value  # of those who have an age
+    whole = estimate.answer({"age": Between(None, None)}).value  # of those who have an age
     np.testing.assert_allclose(deciles.get_ydata(), levels * whole)
     missing = estimate.answer({"age": "missing"}).value
     besides = f"without missing ({scales.rounded(100 * missing)}% of the users)"

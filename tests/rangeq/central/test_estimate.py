@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from frequency import Between
 from rangeq.central import CentralFlat, Hierarchy, InvalidRange, Wavelet
 from tests.rangeq.central.examples import (
     ALL,
@@ -107,17 +108,17 @@ def test_intervals_cover(epsilon, confidence):
     counts = np.full(20000, 5)
     flat = CentralFlat(20000, epsilon).release(counts, np.random.default_rng(1))
     cells = np.arange(20000)
-    low, high = flat.answer((cells, cells)).interval(confidence)
+    low, high = flat.answer(Between(cells, cells)).interval(confidence)
     assert ((low <= 5) & (high >= 5)).mean() > confidence - 4 * math.sqrt(
         confidence * (1 - confidence) / 20000
     ) - 0.002
-    low, high = flat.answer((cells[:-10:10], cells[9:-1:10])).interval(confidence)
+    low, high = flat.answer(Between(cells[:-10:10], cells[9:-1:10])).interval(confidence)
     assert ((low <= 50) & (high >= 50)).mean() > confidence - 4 * math.sqrt(
         confidence * (1 - confidence) / 2000
     )
     mechanism = Hierarchy(4096, epsilon, 16)
     tree = mechanism.release(np.full(4096, 5), np.random.default_rng(2))
-    low, high = tree.answer((0, 99)).interval(confidence)
+    low, high = tree.answer(Between(0, 99)).interval(confidence)
     assert isinstance(low, float)
     assert high - low == pytest.approx(
         2 * (0.5 + math.sqrt(mechanism.range_variance(0, 99)) * half_width(confidence))
@@ -138,10 +139,10 @@ def test_shapes_and_types(m):
     estimate = m.release(np.arange(m.domain), np.random.default_rng(0))
     last = m.domain - 1
     assert isinstance(estimate.range(0, last), float)
-    assert isinstance(estimate.answer((np.int64(0), last)).variance, float)
+    assert isinstance(estimate.answer(Between(np.int64(0), last)).variance, float)
     assert estimate.range([0, 0], [last, 0]).shape == (2,)
     assert estimate.range(np.zeros((2, 3), dtype=int), last).shape == (2, 3)
-    assert estimate.answer((np.zeros((2, 3), dtype=np.uint8), last)).variance.shape == (2, 3)
+    assert estimate.answer(Between(np.zeros((2, 3), dtype=np.uint8), last)).variance.shape == (2, 3)
     assert estimate.range([], []).shape == (0,)
     assert estimate.counts.shape == (m.domain,)
     assert not estimate.counts.flags.writeable
@@ -149,7 +150,7 @@ def test_shapes_and_types(m):
     np.testing.assert_allclose(
         estimate.range(np.arange(m.domain), np.arange(m.domain)), estimate.counts, atol=1e-9
     )
-    low, high = estimate.answer(([0], [last])).interval()
+    low, high = estimate.answer(Between([0], [last])).interval()
     assert low[0] < estimate.range(0, last) < high[0]
     cdf = estimate.cdf()
     assert cdf.shape == (m.domain,)
@@ -196,7 +197,7 @@ def test_refused_confidences():
     estimate = CentralFlat(4, 1.0).release(np.arange(4))
     for confidence in (0, 1, -1, math.nan):
         with pytest.raises(ValueError, match="confidence"):
-            estimate.answer((0, 1)).interval(confidence)
+            estimate.answer(Between(0, 1)).interval(confidence)
 
 
 def test_large_counts():

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from frequency import Between
 from rangeq.central import CentralFlat, Hierarchy, InvalidRange
 from rangeq.core.boxes import tree_over
 from rangeq.core.tree_inference import LevelInference
@@ -228,13 +229,13 @@ def test_a_domain_of_a_million():
     a, b = np.sort(rng.integers(0, 1 << 20, (2, 1_000_000)), axis=0)
     starts = np.concatenate([[0], np.cumsum(counts)])
     scaled = (estimate.range(a, b) - (starts[b + 1] - starts[a])) ** 2 / estimate.answer(
-        (a, b)
+        Between(a, b)
     ).variance
     assert 0.3 < scaled.mean() < 2.5  # the top levels are shared by all questions
     short = rng.integers(0, (1 << 20) - 8, 100_000)
     scaled = (
         estimate.range(short, short + 7) - (starts[short + 8] - starts[short])
-    ) ** 2 / estimate.answer((short, short + 7)).variance
+    ) ** 2 / estimate.answer(Between(short, short + 7)).variance
     assert abs(scaled.mean() - 1) < 0.05
     assert m.average_variance() == pytest.approx(1196.3504, abs=1e-4)
 

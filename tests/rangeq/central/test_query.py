@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from frequency import Between
 from frequency.exceptions import InvalidQuestion
 from rangeq.central import CentralFlat, Hierarchy, InvalidHistogram, InvalidRange, Wavelet
 
@@ -31,7 +32,7 @@ def test_questions(estimate):
         assert told.variance >= 0
         low, high = told.interval()
         assert low <= expected <= high
-    rows = estimate.answer({0: np.arange(6), 1: (0, 3)})
+    rows = estimate.answer({0: np.arange(6), 1: Between(0, 3)})
     assert rows.value == pytest.approx(COUNTS[:, :4].sum(axis=1), abs=3)
     mixed = estimate.answer({0: np.arange(6).reshape(2, 3), 1: [0, 2]})
     expected = COUNTS[:, [0, 2]].sum(axis=1).reshape(2, 3)

@@ -12,7 +12,7 @@ from frequency.exceptions import UnknownVariance
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
 from mechdesign.base.fields import ANYTHING
-from rangeq import HaarHRR
+from rangeq import Between, HaarHRR
 from rangeq.central import (
     CentralFlat,
     CentralMechanism,
@@ -128,17 +128,19 @@ def test_answers_are_in_users_and_units():
     told = np.array([-1 if one is None else one for one in age])
     women = (told >= 5) & (told <= 9) & (sex == "female")
     assert estimate.measure == "users"
-    assert estimate.answer({"age": (5, 9), "sex": "female"}).value == pytest.approx(women.sum())
+    assert estimate.answer({"age": Between(5, 9), "sex": "female"}).value == pytest.approx(
+        women.sum()
+    )
     assert estimate.answer({"age": "missing"}).value == pytest.approx((told == -1).sum())
     assert estimate.answer({"sex": "outside"}).value == pytest.approx((sex == "x").sum())
-    assert estimate.answer({"age": (None, None)}).value == pytest.approx((told >= 0).sum())
+    assert estimate.answer({"age": Between(None, None)}).value == pytest.approx((told >= 0).sum())
     assert estimate.quantile(0.5, "age") == int(np.quantile(told[told >= 0], 0.5, method="higher"))
     wide = Schema([PAY])
     pay = Release.draw(wide, CentralFlat(4, 500), [10, 20, 30, 40]).estimate
-    assert pay.answer((1, 2.5)).value == pytest.approx(20)
-    assert pay.answer((1, 1.75)).value == pytest.approx(10)
+    assert pay.answer(Between(1, 2.5)).value == pytest.approx(20)
+    assert pay.answer(Between(1, 1.75)).value == pytest.approx(10)
     with pytest.raises(UnknownVariance):
-        _ = pay.answer((1, 1.75)).variance
+        _ = pay.answer(Between(1, 1.75)).variance
 
 
 THIRDS = Fraction(1, 3), Fraction(2, 3)
@@ -155,7 +157,7 @@ def missed(less, runs=400):
     for _ in range(runs):
         low, high = np.sort(rng.integers(0, 20, 2)).tolist()
         estimate = Release(schema, said, true.noisy_levels(counts, rng)).estimate
-        ends = estimate.answer({"age": (low, high), "sex": "male"}).interval(0.9)
+        ends = estimate.answer({"age": Between(low, high), "sex": "male"}).interval(0.9)
         off += not ends.low <= counts[low : high + 1, 1].sum() <= ends.high
     return off
 
@@ -173,7 +175,7 @@ def test_nobody_and_one_user(n, tmp_path):
     counts = count_cells(schema, [{"age": [7] * n}])
     release = Release.draw(schema, Hierarchy(21, 1, 5), counts, np.random.default_rng(1))
     release.save(tmp_path / "a.release")
-    answer = Release.load(tmp_path / "a.release").estimate.answer((0, 19))
+    answer = Release.load(tmp_path / "a.release").estimate.answer(Between(0, 19))
     assert abs(answer.value - n) < 6 * answer.variance**0.5
 
 
@@ -271,7 +273,7 @@ def test_a_matrix_mechanism_answers_in_units(tmp_path):
     release = Release.draw(schema, mechanism, counts, np.random.default_rng(1))
     release.save(tmp_path / "a.release")
     estimate = Release.load(tmp_path / "a.release").estimate
-    answer = estimate.answer({"age": (3, 12), "sex": "male"})
+    answer = estimate.answer({"age": Between(3, 12), "sex": "male"})
     assert abs(answer.value - counts[3:13, 1].sum()) < 6 * answer.variance**0.5
     assert "epsilon 1, delta 1e-06" in repr(release)
 
@@ -334,17 +336,17 @@ def test_shares_cover_and_are_those_of_the_total():
     true = counts[3:9].sum() / counts.sum()
     for _ in range(trials):
         estimate = Release.draw(schema, mechanism, counts, rng).estimate
-        answer = estimate.answer((3, 8))
+        answer = estimate.answer(Between(3, 8))
         share = estimate.shares(answer)
         assert share.value == pytest.approx(answer.value / estimate.n)
         low, high = share.interval(0.8)
         covered += low <= true <= high
     assert at_most(trials - covered, trials, 0.2) > FALSE_ALARM
     exact = Release.draw(schema, CentralFlat(schema.sizes, 40), counts, rng).estimate
-    assert exact.shares(exact.answer((3, 8))).value == pytest.approx(true)
+    assert exact.shares(exact.answer(Between(3, 8))).value == pytest.approx(true)
     nobody = Release(schema, mechanism, [np.full(schema.sizes, -1)]).estimate
     with pytest.raises(ValueError, match="there are no users"):
-        nobody.shares(nobody.answer((3, 8)))
+        nobody.shares(nobody.answer(Between(3, 8)))
 
 
 def test_shares_of_reports_are_as_they_are():
@@ -352,5 +354,5 @@ def test_shares_of_reports_are_as_they_are():
     survey = Survey(HaarHRR(schema.sizes[0], 2.0), schema)
     reports = survey.privatize({"age": [3, 5, 8]}, np.random.default_rng(1))
     estimate = survey.estimate(survey.aggregate(reports))
-    answer = estimate.answer((3, 8))
+    answer = estimate.answer(Between(3, 8))
     assert estimate.shares(answer) is answer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from frequency import Between
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from tests.contracts.variances import Band, Entry, Sample, VarianceContract
 
@@ -38,8 +39,8 @@ class TestCentral(VarianceContract):
         for _ in range(self.runs):
             estimate = mechanism.release(counts, rng)
             errors.append(estimate.range(FIRST, LAST) - true)
-            low, high = estimate.answer((FIRST, LAST)).interval()
+            low, high = estimate.answer(Between(FIRST, LAST)).interval()
             covered.append((low <= true) & (true <= high))
-        told = np.broadcast_to(estimate.answer((FIRST, LAST)).variance, np.shape(errors))
+        told = np.broadcast_to(estimate.answer(Between(FIRST, LAST)).variance, np.shape(errors))
         predicted = mechanism.range_variance(FIRST, LAST)
         return Sample(np.array(errors), told, predicted, np.array(covered))

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from frequency import Between
 from frequency.schema import Categorical, Numeric, Schema, Text
 from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy, plan
 from mechdesign.cli import main
@@ -118,7 +119,7 @@ def test_nothing_is_printed_that_depends_on_the_table(curate):
 def test_an_empty_table_is_released(curate):
     people(0).to_csv("people.csv", index=False)
     assert curate()[0] == 0
-    answer = Release.load("a.release").estimate.answer((None, None))
+    answer = Release.load("a.release").estimate.answer(Between(None, None))
     assert abs(answer.value) < 6 * answer.variance**0.5
     people(0).to_parquet("people.parquet")
     assert curate("--force", table="people.parquet")[0] == 0

@@ -27,7 +27,7 @@ from frequency.exceptions import UnknownVariance
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
 from mechdesign import tables
 from mechdesign.cli import main
-from rangeq import HaarHRR
+from rangeq import Between, HaarHRR
 from rangeq.central import (
     CentralFlat,
     QuantileRelease,
@@ -368,7 +368,7 @@ def test_the_forms_of_answers(asked, tmp_path):
     cut, whole = (next(line for line in lines if line.startswith(one)) for one in ("5:60", "0:60"))
     assert " *" in cut
     assert " *" not in whole
-    told_error = estimate.answer((0, 60)).variance ** 0.5
+    told_error = estimate.answer(Between(0, 60)).variance ** 0.5
     assert f"  {told_error:.3f}  " in whole
     assert "Interpolated answers (* in tables)" in out
     assert "probability of about 95%" in out
@@ -450,8 +450,8 @@ def test_collect_then_query(tmp_path, capsys):
     assert (code, "3 answers" in out, "4000 users reported" in err) == (0, True, True)
     answers = values((tmp_path / "answers.csv").read_text())
     estimate = protocol.estimate(protocol.aggregate(reports))
-    assert answers["0:9"] == [estimate.range(0, 9), *estimate.answer((0, 9)).interval()]
-    assert answers["item 3"] == [estimate.range(3, 3), *estimate.answer((3, 3)).interval()]
+    assert answers["0:9"] == [estimate.range(0, 9), *estimate.answer(Between(0, 9)).interval()]
+    assert answers["item 3"] == [estimate.range(3, 3), *estimate.answer(Between(3, 3)).interval()]
     assert answers["quantile 0.5"] == [estimate.quantile(0.5), *estimate.quantile_interval(0.5)]
 
 
@@ -488,7 +488,7 @@ def test_items_of_a_domain_that_is_too_large_to_list(asked):
         (code, out, _), aggregate = asked(sketch, NUMBERS, "--where", "3:4", "--where", "7,9")
         estimate = sketch.estimate(aggregate, items=[3, 4, 7, 9])
         assert code == 0
-        assert values(out)["3:4"][0] == pytest.approx(estimate.answer((3, 4)).value)
+        assert values(out)["3:4"][0] == pytest.approx(estimate.answer(Between(3, 4)).value)
         assert values(out)["7,9"][0] == pytest.approx(estimate.answer([7, 9]).value)
     for wrong, message in (
         (["--where", ":"], "ask for fewer"),
@@ -518,7 +518,10 @@ def test_without_a_question_or_a_schema(asked):
         pairs, np.stack([NUMBERS % 2, NUMBERS], axis=1), "--where", "bit 1 and item 3:9"
     )
     estimate = pairs.estimate(aggregate)
-    assert values(out)["bit 1 and item 3:9"][0] == estimate.answer({"bit": 1, "item": (3, 9)}).value
+    assert (
+        values(out)["bit 1 and item 3:9"][0]
+        == estimate.answer({"bit": 1, "item": Between(3, 9)}).value
+    )
 
 
 @pytest.mark.parametrize(
@@ -818,7 +821,7 @@ def test_shares_of_a_release(released):
     (code, out, _), estimate = released(schema, *asked)
     rows = table(out)
     assert code == 0
-    expected = estimate.shares(estimate.answer({"sex": "male", "age": (3, 9)}))
+    expected = estimate.shares(estimate.answer({"sex": "male", "age": Between(3, 9)}))
     first = rows["sex male and age 3:9"]
     assert [float(cell) for cell in first[:4]] == pytest.approx(told(expected))
     assert first[4] == "fraction of the users"

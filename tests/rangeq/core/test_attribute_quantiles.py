@@ -15,7 +15,7 @@ from scipy import stats
 
 from frequency import InvalidQuestion, UnknownVariance
 from frequency.schema import Domain
-from rangeq import Flat, HaarHRR, PerAttribute
+from rangeq import Between, Flat, HaarHRR, PerAttribute
 from rangeq.core import estimate as attribute_quantiles
 from rangeq.grids import HDG, LHIO, MSW, TDG, RangeCALM, WaveGrid
 from rangeq.local import per_attribute
@@ -62,7 +62,7 @@ def test_quantiles_are_those_of_the_prefixes(protocol: Any) -> None:
     estimate = estimated(protocol)
     domain = attributes_of(protocol)
     for place, (name, size) in enumerate(zip(domain.names, domain.sizes, strict=True)):
-        one = [estimate.answer({name: (0, v)}) for v in range(size)]
+        one = [estimate.answer({name: Between(0, v)}) for v in range(size)]
         cdf = [told.value for told in one]
         ends = [told.interval(0.8) for told in one]
         expected = [sum(reaching(cdf, phi)) // 2 for phi in PHIS]
@@ -142,7 +142,7 @@ def test_intervals_where_variances_are_not_known() -> None:
         estimate = estimated(protocol)
         median = estimate.quantile(0.5, "age")
         with pytest.raises(UnknownVariance):
-            _ = estimate.answer({"age": (0, median)}).variance
+            _ = estimate.answer({"age": Between(0, median)}).variance
         low, high = estimate.quantile_interval(0.5, attribute="age")  # by the bootstrap
         assert 0 <= low <= median <= high < 12
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rangeq import HaarHRR, HierarchicalHistogram
+from rangeq import Between, HaarHRR, HierarchicalHistogram
 from tests.rangeq.core.trees import all_ranges, indicators
 
 SHAPES = [
@@ -41,13 +41,13 @@ def test_ranges_have_the_variance_of_their_sums(domain, branching, chances, epsi
         estimate = protocol.estimate(protocol.simulate(heaped(domain, 1), rng))
         slow, fast = (
             np.asarray(estimate.linear(weights).variance),
-            estimate.answer((first, last)).variance,
+            estimate.answer(Between(first, last)).variance,
         )
         assert (np.isinf(slow) == np.isinf(fast)).all()
         known = np.isfinite(slow)
         scale = slow[known].max(initial=0.0)
         assert fast[known] == pytest.approx(slow[known], rel=1e-8, abs=1e-10 * scale + 1e-15)
-        one = estimate.answer((int(first[0]), int(last[0]))).variance
+        one = estimate.answer(Between(int(first[0]), int(last[0]))).variance
         assert one == pytest.approx(fast[0], abs=1e-10 * scale + 1e-15)
 
 
@@ -59,6 +59,6 @@ def test_an_even_population_has_other_variances() -> None:
     users = protocol.channel.part_users(estimate.aggregate)
     even = protocol._own_range_variance(first, last, users)
     inner = last - first < 63
-    ratio = estimate.answer((first, last)).variance[inner] / even[inner]
+    ratio = estimate.answer(Between(first, last)).variance[inner] / even[inner]
     assert ratio.min() < 0.1
     assert ratio.max() > 1.2

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from frequency.exceptions import InvalidQuestion
 from rangeq import (
+    Between,
     DecomposedHistogram,
     Distribution,
     Flat,
@@ -131,7 +132,7 @@ def test_wrong_fractions(phi) -> None:
 def test_wrong_confidence(confidence) -> None:
     estimate = estimated(KINDS[0])
     with pytest.raises(ValueError, match="confidence"):
-        estimate.answer((0, 3)).interval(confidence)
+        estimate.answer(Between(0, 3)).interval(confidence)
     with pytest.raises(ValueError, match="confidence"):
         estimate.quantile_interval(0.5, confidence)
 
@@ -208,14 +209,14 @@ def test_quantile_intervals_cover() -> None:
 def test_intervals(protocol) -> None:
     estimate = estimated(protocol)
     first, last = np.triu_indices(20, 1)
-    low, high = estimate.answer((first, last)).interval(0.9)
-    middle, variance = estimate.range(first, last), estimate.answer((first, last)).variance
+    low, high = estimate.answer(Between(first, last)).interval(0.9)
+    middle, variance = estimate.range(first, last), estimate.answer(Between(first, last)).variance
     assert (low + high) / 2 == pytest.approx(middle)
     assert (high - low) / 2 == pytest.approx(ndtri(0.95) * np.sqrt(variance))
-    one = estimate.answer((3, 7)).interval()
+    one = estimate.answer(Between(3, 7)).interval()
     assert np.ndim(one.low) == np.ndim(one.high) == 0
-    assert isinstance(estimate.answer((3, 7)).variance, float)
-    assert estimate.answer(([[3]], [[7]])).variance.shape == (1, 1)
+    assert isinstance(estimate.answer(Between(3, 7)).variance, float)
+    assert estimate.answer(Between([[3]], [[7]])).variance.shape == (1, 1)
 
 
 @kinds
@@ -276,9 +277,9 @@ def test_ranges_are_sums_of_items_when_consistent() -> None:
         assert estimate.range(first, last) == pytest.approx(sums, abs=1e-12)
         value, variance = estimate.linear(np.arange(20) <= 7)
         assert value == pytest.approx(estimate.prefix(7))
-        assert variance == pytest.approx(estimate.answer((0, 7)).variance)
+        assert variance == pytest.approx(estimate.answer(Between(0, 7)).variance)
         assert estimate.variances == pytest.approx(
-            estimate.answer((np.arange(20), np.arange(20))).variance
+            estimate.answer(Between(np.arange(20), np.arange(20))).variance
         )
 
 
@@ -296,13 +297,13 @@ def test_a_million_queries(protocol) -> None:
     first = rng.integers(0, 20, 1_000_000)
     last = rng.integers(first, 20)
     start = time.process_time()
-    values, variances = estimate.range(first, last), estimate.answer((first, last)).variance
+    values, variances = estimate.range(first, last), estimate.answer(Between(first, last)).variance
     assert time.process_time() - start < 30  # some 2 are usual
     assert values.shape == variances.shape == (1_000_000,)
     for k in (0, 999_999):
         assert values[k] == pytest.approx(estimate.range(int(first[k]), int(last[k])))
         assert variances[k] == pytest.approx(
-            estimate.answer((int(first[k]), int(last[k]))).variance
+            estimate.answer(Between(int(first[k]), int(last[k]))).variance
         )
 
 
@@ -383,7 +384,7 @@ def test_several_samples_differ_as_the_errors_do():
     for items in estimate.samples(20_000, 200, np.random.default_rng(3)):
         below = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=32))]) / 20_000
         answers.append(below[last + 1] - below[first])
-    told = estimate.answer((first, last))
+    told = estimate.answer(Between(first, last))
     ratio = np.var(answers, axis=0) / told.variance
     assert 0.5 < ratio.mean() < 1.5
     assert np.abs(np.mean(answers, axis=0) - told.value).max() < 0.5 * np.sqrt(told.variance).max()

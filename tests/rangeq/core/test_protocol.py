@@ -16,6 +16,7 @@ import pytest
 from frequency.core.mixture import weights_of
 from frequency.postprocess import norm_sub
 from rangeq import (
+    Between,
     CircularHistogram,
     DecomposedHistogram,
     Flat,
@@ -102,7 +103,7 @@ def test_variances_given_the_levels_are_exact(protocol) -> None:
     expected = np.maximum(((weights @ covariance) * weights).sum(axis=1), 0)
     scale = expected.max()
     np.testing.assert_allclose(
-        estimate.answer((first, last)).variance, expected, rtol=1e-6, atol=1e-12 * scale
+        estimate.answer(Between(first, last)).variance, expected, rtol=1e-6, atol=1e-12 * scale
     )
     random = np.random.default_rng(0).normal(size=(4, d))
     expected = ((random @ covariance) * random).sum(axis=1)
@@ -158,7 +159,7 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
         estimate = protocol.estimate(protocol.simulate(np.full(d, 40), rng))
         errors[k] = estimate.range(first, last) - truth
         if k < 400:
-            low, high = estimate.answer((first, last)).interval()
+            low, high = estimate.answer(Between(first, last)).interval()
             inside = (low <= truth) & (truth <= high)
             covered += inside[last - first < d - 1].mean() / 400
     for workload in ("ranges", "all ranges"):
@@ -173,7 +174,7 @@ def test_predictions_against_simulation(protocol, repeats) -> None:
     assert (np.abs(errors.mean(axis=0)) <= 5.5 * spread / math.sqrt(repeats) + 1e-12).all()
     predicted = (
         protocol.estimate(protocol.simulate(np.full(d, 1 << 14), rng))
-        .answer((first, last))
+        .answer(Between(first, last))
         .variance
         * (d << 14)
         / n
@@ -254,8 +255,8 @@ def test_the_whole_range_is_one_and_certain(domain: int) -> None:
             estimate = protocol.estimate(protocol.simulate(np.full(domain, held), rng))
             assert estimate.range(0, domain - 1) == pytest.approx(1, abs=1e-12)
             scale = estimate.variances.max() + 1e-300
-            assert 0 <= estimate.answer((0, domain - 1)).variance <= 1e-12 * scale + 1e-15
-            low, high = estimate.answer((0, domain - 1)).interval()
+            assert 0 <= estimate.answer(Between(0, domain - 1)).variance <= 1e-12 * scale + 1e-15
+            low, high = estimate.answer(Between(0, domain - 1)).interval()
             assert (low, high) == pytest.approx((1, 1), abs=1e-5)
             estimate.quantile_interval([0.0, 0.5, 1.0])
             assert estimate.linear(np.ones(domain)).variance <= 1e-12 * scale + 1e-15
@@ -274,7 +275,7 @@ def test_tiny_domains(domain: int) -> None:
         estimate = protocol.estimate(protocol.aggregate(reports))
         first, last = all_ranges(domain)
         score = (estimate.range(first, last) - (last - first + 1) / domain) / np.sqrt(
-            estimate.answer((first, last)).variance + 1e-18
+            estimate.answer(Between(first, last)).variance + 1e-18
         )
         assert np.abs(score).max() < 5
         for workload in ("ranges", "all ranges", "prefixes"):
@@ -286,17 +287,17 @@ def test_missing_levels_give_infinite_variances_where_they_are_needed() -> None:
     protocol = HierarchicalHistogram(16, 1.0, 4, "OUE")
     reports = protocol.privatize(np.arange(1600) % 16, np.random.default_rng(0))
     top = protocol.estimate(protocol.aggregate(reports[reports["level"] == 0]))
-    assert np.isfinite(top.answer(([0, 4, 8], [3, 11, 15])).variance).all()
-    assert np.isinf(top.answer(([0, 1, 8], [2, 11, 14])).variance).all()
+    assert np.isfinite(top.answer(Between([0, 4, 8], [3, 11, 15])).variance).all()
+    assert np.isinf(top.answer(Between([0, 1, 8], [2, 11, 14])).variance).all()
     assert np.ptp(top.frequencies.reshape(4, 4), axis=1).max() < 1e-12  # nothing tells them apart
-    assert top.answer((0, 2)).interval() == (-math.inf, math.inf)
+    assert top.answer(Between(0, 2)).interval() == (-math.inf, math.inf)
     leaves = protocol.estimate(protocol.aggregate(reports[reports["level"] == 1]))
-    assert np.isfinite(leaves.answer(([0, 1, 8], [2, 11, 14])).variance).all()
+    assert np.isfinite(leaves.answer(Between([0, 1, 8], [2, 11, 14])).variance).all()
     haar = HaarHRR(8, 1.0)
     reports = haar.privatize(np.arange(800) % 8, np.random.default_rng(0))
     estimate = haar.estimate(haar.aggregate(reports[reports["level"] != 1]))
-    assert np.isfinite(estimate.answer((0, 3)).variance)
-    assert np.isinf(estimate.answer((0, 1)).variance)
+    assert np.isfinite(estimate.answer(Between(0, 3)).variance)
+    assert np.isinf(estimate.answer(Between(0, 1)).variance)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +320,7 @@ def test_levels_of_probability_zero(chances) -> None:
         assert {k for k in range(3) if chances[k]} == set(reports["level"].tolist())
         for aggregate in (protocol.aggregate(reports), protocol.simulate(np.full(8, 100), rng)):
             assert [bool(c) for c in aggregate.counts[:3]] == [bool(c) for c in chances]
-            protocol.estimate(aggregate).answer((0, np.arange(8))).interval()
+            protocol.estimate(aggregate).answer(Between(0, np.arange(8))).interval()
 
 
 def test_level_weights() -> None:

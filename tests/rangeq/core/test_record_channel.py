@@ -12,7 +12,7 @@ from frequency import InvalidValue
 from frequency.core.channel import UNNUMBERED
 from frequency.core.protocol import channel_of
 from frequency.schema import Domain
-from rangeq import PerAttribute
+from rangeq import Between, PerAttribute
 from rangeq.core.record_channel import RecordChannel
 from rangeq.grids import HDG, MSW, HaarHRR2D, WaveGrid
 from rangeq.grids.level_sketch import LevelSketch
@@ -57,8 +57,8 @@ def test_rows_need_no_numbers() -> None:
         protocol.aggregate(protocol.privatize(records, np.random.default_rng(1)))
     )
     for name in domain:  # about 100 users tell the half, and 3 in 10,000 lie
-        assert estimate.answer({name: (512, 1023)}).value > 0.8
-        assert estimate.answer({name: (0, 511)}).value < 0.2
+        assert estimate.answer({name: Between(512, 1023)}).value > 0.8
+        assert estimate.answer({name: Between(0, 511)}).value < 0.2
     with pytest.raises(ValueError, match="too many items to list"):
         protocol.channel.every_item()
 

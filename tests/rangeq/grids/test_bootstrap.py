@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import UnknownVariance
+from frequency import Between, UnknownVariance
 from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, bootstrap
 from rangeq.grids.bootstrap import Likeness, _shares, student_quantile
 from tests.rangeq.grids.populations import collected, people, truth
@@ -79,7 +79,9 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_interval_at_every_call_and_wider_ones_for_more_confidence() -> None:
     records = people("normal", 5000, 3, 16, np.random.default_rng(4))
     for system in (HDG, TDG, LHIO):
-        answer = collected(system([16] * 3, 1.0, 5000), records).answer({0: (3, 9), 1: (2, 6)})
+        answer = collected(system([16] * 3, 1.0, 5000), records).answer(
+            {0: Between(3, 9), 1: Between(2, 6)}
+        )
         assert answer.interval() == answer.interval()
         (low, high), (lower, higher) = answer.interval(0.5), answer.interval(0.99)
         assert lower <= low <= answer.value <= high <= higher
@@ -120,7 +122,7 @@ def test_lists_of_values_have_intervals(kind: Any, width: float) -> None:
     records = np.stack([rng.binomial(15, 0.3, 60_000), rng.integers(0, 16, 60_000)], axis=1)
     estimate = collected(kind([16, 16], 2.0, 60_000), records)
     # Of one run they are those of its range
-    run, ends = estimate.answer({0: [2, 3, 4], 1: [5]}), estimate.answer({0: (2, 4), 1: 5})
+    run, ends = estimate.answer({0: [2, 3, 4], 1: [5]}), estimate.answer({0: Between(2, 4), 1: 5})
     assert run.interval() == ends.interval()
     apart = {0: [0, 1, 4, 5, 9], 1: [0, 2, 3, 11]}
     answer = estimate.answer(apart)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import UnknownVariance
+from frequency import Between, UnknownVariance
 from rangeq.grids import HDG, TDG, RangeCALM
 from rangeq.grids.grid_likelihoods import overlap
 from tests.rangeq.grids.populations import collected
@@ -66,8 +66,8 @@ def test_predicted_errors_of_grids() -> None:
     assert error.noise[1] / error.noise[0] == pytest.approx(16 / 5, rel=0.3)
     assert error.non_uniformity[0] == 0
     cut = (
-        estimate.answer({0: (0, 31), 1: (0, 15)}).value
-        + estimate.answer({0: (0, 31), 1: (32, 47)}).value
+        estimate.answer({0: Between(0, 31), 1: Between(0, 15)}).value
+        + estimate.answer({0: Between(0, 31), 1: Between(32, 47)}).value
     )
     assert error.non_uniformity[2] == pytest.approx((0.03 * cut) ** 2)
     np.testing.assert_allclose(error.total, error.noise + error.sampling + error.non_uniformity)
@@ -97,19 +97,19 @@ def test_what_is_known_does_not_err_and_ranges_err_as_their_complements(protocol
         answer = estimate.answer(where)
         assert tuple(answer) == (1.0, 0.0)
         assert answer.interval() == (1.0, 1.0)
-    part, rest = (estimate.answer({0: (0, last), 1: (0, 7)}) for last in (1, 7))
+    part, rest = (estimate.answer({0: Between(0, last), 1: Between(0, 7)}) for last in (1, 7))
     assert part.variance > rest.variance == 0
-    assert part.value == estimate.answer({0: (0, 1)}).value
+    assert part.value == estimate.answer({0: Between(0, 1)}).value
     # Of nearly all, no more than of the little that is left.
-    nearly, left = estimate.answer({0: (0, 5)}), estimate.answer({0: (6, 7)})
+    nearly, left = estimate.answer({0: Between(0, 5)}), estimate.answer({0: Between(6, 7)})
     assert nearly.value + left.value == pytest.approx(1, abs=1e-9)
     assert nearly.variance == pytest.approx(left.variance, rel=1e-9)
-    assert nearly.variance < estimate.answer({0: (0, 3)}).variance
+    assert nearly.variance < estimate.answer({0: Between(0, 3)}).variance
 
 
 def test_published_post_processing_states_no_errors() -> None:
     protocol = RangeCALM([8, 8], 1.0, nonnegative=True)
     estimate = collected(protocol, np.random.default_rng(8).integers(0, 8, size=(2000, 2)))
     with pytest.raises(UnknownVariance, match="no theory"):
-        _ = estimate.answer({0: (0, 3), 1: (0, 3)}).variance
-    assert tuple(estimate.answer({0: (0, 7)})) == (1.0, 0.0)
+        _ = estimate.answer({0: Between(0, 3), 1: Between(0, 3)}).variance
+    assert tuple(estimate.answer({0: Between(0, 7)})) == (1.0, 0.0)

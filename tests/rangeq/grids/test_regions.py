@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from frequency import Between
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from rangeq.grids import HDG, HIO, MSW, TDG, best
 from rangeq.grids.cells import rectangles
@@ -66,7 +67,7 @@ def test_a_rectangle_has_the_variance_of_its_answer(wave, a, c, b, d) -> None:
     (a, c), (b, d) = sorted((a, c)), sorted((b, d))
     mask = np.zeros((20, 32), dtype=bool)
     mask[a : c + 1, b : d + 1] = True
-    expected = estimate.answer({"x": (a, c), "y": (b, d)})
+    expected = estimate.answer({"x": Between(a, c), "y": Between(b, d)})
     same = estimate.region("x", "y", mask)
     assert same.value == expected.value
     assert same.variance == expected.variance
@@ -110,7 +111,7 @@ def test_more_values_than_cells() -> None:
     assert abs(told.value - truth) < 5.3 * math.sqrt(told.variance)
     box = np.zeros(mask.shape, dtype=bool)
     box[40:150, 33:120] = True
-    expected = estimate.answer({0: (40, 149), 1: (33, 119)})
+    expected = estimate.answer({0: Between(40, 149), 1: Between(33, 119)})
     other = estimate._of_region((0, 1), box, rectangles(box))
     assert other.value == pytest.approx(expected.value, abs=1e-9)
     assert other.variance == pytest.approx(expected.variance, rel=1e-6)

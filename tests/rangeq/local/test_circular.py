@@ -15,7 +15,7 @@ import pytest
 
 from frequency import Aggregate, InvalidReport, ProjectiveGeometry, SubsetSelection
 from frequency.postprocess import norm_sub
-from rangeq import CircularHistogram, Composite, optimise
+from rangeq import Between, CircularHistogram, Composite, optimise
 from rangeq.local.circular import Blocks, default_blocks, divisors, round_up, seen
 from tests.contracts.oracle import close, moments, ratio_of
 from tests.own_oracles import lopsided
@@ -653,8 +653,10 @@ def test_the_whole_range_is_one_and_certain(domain) -> None:
         for held in (1, 50, 1000):
             estimate = protocol.estimate(protocol.simulate(np.full(domain, held), rng))
             assert estimate.range(0, domain - 1) == pytest.approx(1, abs=1e-9)
-            assert estimate.answer((0, domain - 1)).variance == 0
-            assert estimate.answer((0, domain - 1)).interval() == pytest.approx((1, 1), abs=1e-9)
+            assert estimate.answer(Between(0, domain - 1)).variance == 0
+            assert estimate.answer(Between(0, domain - 1)).interval() == pytest.approx(
+                (1, 1), abs=1e-9
+            )
             assert estimate.linear(np.ones(domain)).variance <= 1e-15
             estimate.quantile_interval([0.0, 0.5, 1.0])
 
@@ -668,7 +670,9 @@ def test_tiny_domains(domain) -> None:
     first, last = all_ranges(domain)
     truth = np.bincount(np.arange(4000) % domain, minlength=domain).cumsum() / 4000
     errors = estimate.range(first, last) - (truth[last] - np.r_[0, truth][first])
-    assert (np.abs(errors) <= 5.9 * np.sqrt(estimate.answer((first, last)).variance) + 1e-9).all()
+    assert (
+        np.abs(errors) <= 5.9 * np.sqrt(estimate.answer(Between(first, last)).variance) + 1e-9
+    ).all()
     for workload in WORKLOADS:
         assert (protocol.average_rmse(4000, workload) > 1e-6) == (
             domain > (2 if workload == "ranges" else 1)
@@ -688,7 +692,8 @@ def test_one_user_of_a_large_domain() -> None:
         assert alone.range(0, 999) == pytest.approx(1)
         length = np.arange(1, 1000)
         assert (
-            np.isfinite(alone.answer((0, length - 1)).variance) == (length % level.width == 0)
+            np.isfinite(alone.answer(Between(0, length - 1)).variance)
+            == (length % level.width == 0)
         ).all()
 
 
@@ -750,7 +755,9 @@ def test_levels_of_probability_zero() -> None:
         protocol.simulate(np.full(9, 100), np.random.default_rng(0)),
     ):
         assert [bool(c) for c in aggregate.counts[:3]] == [False, True, True]
-        assert np.isfinite(protocol.estimate(aggregate).answer((0, np.arange(9))).variance).all()
+        assert np.isfinite(
+            protocol.estimate(aggregate).answer(Between(0, np.arange(9))).variance
+        ).all()
     assert math.isfinite(protocol.average_rmse(100))
 
 
@@ -966,13 +973,13 @@ def test_answers_have_the_variances_of_the_estimated_population(
     expected = protocol.variances_from(
         5000, users, inside.astype(float), norm_sub(estimate.frequencies)
     )
-    found = estimate.answer((first, last)).variance
+    found = estimate.answer(Between(first, last)).variance
     some = last - first + 1 < d
     np.testing.assert_allclose(found[some], expected[some], rtol=within)
     assert (found[~some] == 0).all()
     np.testing.assert_allclose(np.median(found[some] / expected[some]), 1, rtol=within / 10)
     monkeypatch.setattr(CircularHistogram, "largest_plugged_in", d - 1)
-    even = estimate.answer((first, last)).variance
+    even = estimate.answer(Between(first, last)).variance
     assert np.abs(even[some] / found[some] - 1).max() > 0.1
 
 
@@ -998,7 +1005,7 @@ def test_intervals_cover_where_most_users_are_at_one_end(epsilon: float) -> None
     truth, last, covered, narrow = np.cumsum(held)[:-1] / 20_000, np.arange(99), [], []
     for seed in range(60):
         estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(seed)))
-        low, high = estimate.answer((np.zeros_like(last), last)).interval()
+        low, high = estimate.answer(Between(np.zeros_like(last), last)).interval()
         middle, half = (low + high) / 2, (high - low) / 2
         covered.append(np.mean(np.abs(truth - middle) <= half))
         narrow.append(np.mean(np.abs(truth - middle) <= half * 0.6))  # planted

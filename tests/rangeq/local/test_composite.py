@@ -19,7 +19,15 @@ from frequency import GRR, Aggregate, NotIdentifiable
 from frequency.postprocess import norm_sub
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.local import workload_optimal
-from rangeq import CircularHistogram, Composite, HierarchicalHistogram, Tree, compose, optimise
+from rangeq import (
+    Between,
+    CircularHistogram,
+    Composite,
+    HierarchicalHistogram,
+    Tree,
+    compose,
+    optimise,
+)
 from rangeq.core.tree import WORKLOADS
 from rangeq.local.composite import _gram_of_blocks
 from rangeq.local.optimisation import describe
@@ -294,10 +302,10 @@ def test_what_an_estimate_tells_of_its_errors(monkeypatch) -> None:
     first, last = all_ranges(d)
     f = (last - first + 1) / d
     expected = twin.variances(indicators(first, last, d)) - f * (1 - f) / aggregate.n
-    assert estimate.answer((0, d - 1)).variance == pytest.approx(0, abs=1e-15)
+    assert estimate.answer(Between(0, d - 1)).variance == pytest.approx(0, abs=1e-15)
     with monkeypatch.context() as short:
         short.setattr(Composite, "largest_plugged_in", d - 1)
-        even = protocol.estimate(aggregate).answer((first, last)).variance
+        even = protocol.estimate(aggregate).answer(Between(first, last)).variance
         np.testing.assert_allclose(even, expected, rtol=1e-8, atol=1e-14)
     weights, users = (
         np.concatenate([np.random.default_rng(1).normal(size=(4, d)), indicators(first, last, d)]),
@@ -311,10 +319,10 @@ def test_what_an_estimate_tells_of_its_errors(monkeypatch) -> None:
         drawn = table @ (twin.nodes[k] @ f)
         expected += (drawn @ own**2 - (drawn @ own) ** 2) / users[k]
     told = np.concatenate(
-        [estimate.linear(weights[:4]).variance, estimate.answer((first, last)).variance]
+        [estimate.linear(weights[:4]).variance, estimate.answer(Between(first, last)).variance]
     )
     np.testing.assert_allclose(told, expected, rtol=1e-8, atol=1e-14)
-    low, high = estimate.answer((first, last)).interval()
+    low, high = estimate.answer(Between(first, last)).interval()
     assert (low <= estimate.range(first, last)).all()
     assert (estimate.range(first, last) <= high).all()
 
@@ -354,8 +362,8 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
         one, two = composite.estimate(mine), tree.estimate(theirs)
         close(one.frequencies, two.frequencies, np.abs(two.frequencies).max())
         np.testing.assert_allclose(
-            one.answer((first, last)).variance,
-            two.answer((first, last)).variance,
+            one.answer(Between(first, last)).variance,
+            two.answer(Between(first, last)).variance,
             rtol=1e-9,
             atol=1e-14,
         )
@@ -428,7 +436,7 @@ def test_levels_of_probability_zero(workload) -> None:
             assert (aggregate.counts[:3] > 0).tolist() == [bool(c) for c in chances]
             estimate = protocol.estimate(aggregate)
             assert np.isfinite(estimate.frequencies).all()
-            estimate.answer((0, np.arange(16))).interval()
+            estimate.answer(Between(0, np.arange(16))).interval()
 
 
 SIMULATED = [

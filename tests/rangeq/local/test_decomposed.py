@@ -10,7 +10,7 @@ import pytest
 
 import rangeq
 from frequency.storage.protocol_file import load_protocol, save_protocol
-from rangeq import DecomposedHistogram, HierarchicalHistogram
+from rangeq import Between, DecomposedHistogram, HierarchicalHistogram
 from rangeq.core.levels import average_nodes, runs
 from rangeq.core.tree import WORKLOADS, spread
 from tests.rangeq.contract import RangeContract
@@ -108,7 +108,7 @@ def test_sums_of_items_are_sums_of_leaves() -> None:
     pair = np.eye(64)[[3]] - np.eye(64)[[36]]
     assert abs(difference / protocol.linear_variance(n, pair, counts / n)[0] - 1) < slack
     ranges = np.var([e.range(3, 36) for e in estimates], ddof=1)
-    assert abs(ranges / estimates[0].answer((3, 36)).variance - 1) < slack + 0.02
+    assert abs(ranges / estimates[0].answer(Between(3, 36)).variance - 1) < slack + 0.02
     assert ranges < measured / 4
 
 
@@ -134,14 +134,14 @@ def test_nobody_on_a_level() -> None:
     estimate = protocol.estimate(protocol.simulate(np.full(16, 100), np.random.default_rng(0)))
     assert (estimate.variances == math.inf).all()
     assert estimate.linear(np.ones(16)).variance == math.inf
-    assert np.isfinite(estimate.answer(([0, 4, 0], [3, 11, 15])).variance).all()
-    assert np.isinf(estimate.answer(([0, 3], [4, 3])).variance).all()
+    assert np.isfinite(estimate.answer(Between([0, 4, 0], [3, 11, 15])).variance).all()
+    assert np.isinf(estimate.answer(Between([0, 3], [4, 3])).variance).all()
 
 
 def test_the_whole_range_is_known() -> None:
     protocol = DecomposedHistogram(16, 1.0, 4)
     estimate = protocol.estimate(protocol.simulate(np.full(16, 100), np.random.default_rng(0)))
-    assert (estimate.range(0, 15), estimate.answer((0, 15)).variance) == (1.0, 0.0)
+    assert (estimate.range(0, 15), estimate.answer(Between(0, 15)).variance) == (1.0, 0.0)
     assert estimate.linear(np.ones(16)).variance > 0
     assert estimate.frequencies.sum() != pytest.approx(1.0)
 
@@ -179,4 +179,4 @@ class TestInconsistent(RangeContract):
             oracle.aggregate(oracle.privatize(big[0] - 1, np.random.default_rng(0)))
         )
         assert np.isfinite(estimate.frequencies).all()
-        assert (estimate.answer((0, np.arange(big[0]))).variance >= 0).all()
+        assert (estimate.answer(Between(0, np.arange(big[0]))).variance >= 0).all()

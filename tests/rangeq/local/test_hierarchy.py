@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.lib.recfunctions import structured_to_unstructured
 
-from rangeq import HierarchicalHistogram
+from rangeq import Between, HierarchicalHistogram
 from tests.rangeq.contract import RangeContract
 
 
@@ -44,7 +44,7 @@ def test_finite_variances_are_of_unbiased_estimates_when_a_level_is_missing() ->
         reports = protocol.privatize(values, rng)
         top = reports[reports["level"] == 0][:6]
         estimate = protocol.estimate(protocol.aggregate(top))
-        variance = estimate.answer((0, 1)).variance
+        variance = estimate.answer(Between(0, 1)).variance
         errors.append(estimate.range(0, 1))
     assert variance < math.inf
     assert abs(np.mean(errors)) < 5 * np.std(errors) / math.sqrt(3000)

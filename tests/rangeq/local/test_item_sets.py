@@ -15,6 +15,7 @@ from scipy import stats
 from frequency import GRR, OUE, IncompatibleAggregate, InvalidValue
 from frequency.core.aggregate import Aggregate
 from rangeq import (
+    Between,
     Flat,
     HaarHRR,
     HierarchicalHistogram,
@@ -127,13 +128,13 @@ def test_questions_agree_with_each_other() -> None:
     estimate = protocol.estimate(protocol.simulate([500] * 4, np.random.default_rng(5), KINDS))
     assert estimate.frequencies[[1, 2, 3]].tolist() == [0, 0, 0]
     first, last = np.array([0, 2, 4]), np.array([11, 3, 5])
-    many = estimate.answer((first, last))
+    many = estimate.answer(Between(first, last))
     for k in range(3):
-        one = estimate.answer((int(first[k]), int(last[k])))
+        one = estimate.answer(Between(int(first[k]), int(last[k])))
         assert many.value[k] == pytest.approx(one.value)
         assert many.variance[k] == pytest.approx(one.variance)
     assert estimate.range(2, 3) == 0
-    assert estimate.answer((2, 3)).variance == pytest.approx(0, abs=1e-18)
+    assert estimate.answer(Between(2, 3)).variance == pytest.approx(0, abs=1e-18)
     assert estimate.range(0, 11) == pytest.approx(estimate.frequencies.sum())
     weights = np.arange(12.0)
     assert estimate.linear(weights).value == pytest.approx(weights @ estimate.frequencies)

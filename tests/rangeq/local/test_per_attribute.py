@@ -11,7 +11,7 @@ import pytest
 
 from frequency import GRR, IncompatibleAggregate, InvalidQuestion, InvalidValue
 from frequency.marginals import Domain
-from rangeq import Flat, HaarHRR, PerAttribute
+from rangeq import Between, Flat, HaarHRR, PerAttribute
 
 DOMAIN = Domain({"age": 16, "ill": 2, "pay": 8})
 KINDS: list[Any] = [partial(Flat, oracle="GRR"), HaarHRR]
@@ -73,8 +73,8 @@ def test_estimates_are_unbiased_with_the_variances_told(kind, given) -> None:
     squares = np.mean(np.square(scores), axis=0)[~sure]
     assert squares.min() > 0.2
     assert squares.max() < 2.7
-    low, high = estimate.answer({"age": (4, 7)}).interval()
-    assert low < estimate.answer({"age": (4, 7)}).value < high
+    low, high = estimate.answer({"age": Between(4, 7)}).interval()
+    assert low < estimate.answer({"age": Between(4, 7)}).value < high
 
 
 def test_many_questions_are_answered_as_one() -> None:
@@ -83,16 +83,16 @@ def test_many_questions_are_answered_as_one() -> None:
         protocol.aggregate(protocol.privatize(records, np.random.default_rng(3)))
     )
     first, last, ill = np.array([0, 3, 5]), np.array([3, 9, 15]), np.array([0, 1])[:, None]
-    many = estimate.answer({"ill": ill, "age": (first, last)})
+    many = estimate.answer({"ill": ill, "age": Between(first, last)})
     assert many.value.shape == many.variance.shape == (2, 3)
     for k in range(3):
-        one = estimate.answer({"ill": 1, "age": (int(first[k]), int(last[k]))})
+        one = estimate.answer({"ill": 1, "age": Between(int(first[k]), int(last[k]))})
         assert many.value[1, k] == pytest.approx(one.value)
         assert many.variance[1, k] == pytest.approx(one.variance)
-    whole = estimate.answer({"age": (0, 9)}).value
-    assert estimate.answer({"ill": np.array([0, 1]), "age": (0, 9)}).value.sum() == pytest.approx(
-        whole
-    )
+    whole = estimate.answer({"age": Between(0, 9)}).value
+    assert estimate.answer(
+        {"ill": np.array([0, 1]), "age": Between(0, 9)}
+    ).value.sum() == pytest.approx(whole)
     for where in ({"age": 3, "pay": 2}, {"age": 3, "pay": 2, "ill": 1}):
         with pytest.raises(InvalidQuestion, match="nobody reports on"):
             estimate.answer(where)

@@ -13,7 +13,7 @@ import pytest
 import scipy.linalg
 
 from frequency.postprocess import norm_sub
-from rangeq import CircularHistogram, ShiftedHistogram, optimise
+from rangeq import Between, CircularHistogram, ShiftedHistogram, optimise
 from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.circular import per_user_of_blocks
 from rangeq.local.composite import bins_of, powers_below
@@ -221,11 +221,11 @@ def test_answers_have_the_variances_of_the_estimated_population(monkeypatch) -> 
         int(held.sum()), users, indicators(first, last, d), norm_sub(estimate.frequencies)
     )
     np.testing.assert_allclose(
-        estimate.answer((first, last)).variance, expected, rtol=1e-9, atol=1e-15
+        estimate.answer(Between(first, last)).variance, expected, rtol=1e-9, atol=1e-15
     )
-    assert estimate.answer((0, d - 1)).variance == 0
+    assert estimate.answer(Between(0, d - 1)).variance == 0
     monkeypatch.setattr(ShiftedHistogram, "largest_plugged_in", d - 1)
-    even = protocol.estimate(estimate.aggregate).answer((first, last)).variance
+    even = protocol.estimate(estimate.aggregate).answer(Between(first, last)).variance
     some = last - first + 1 < d
     assert np.abs(even[some] / expected[some] - 1).max() > 0.1
 
@@ -290,7 +290,7 @@ def test_the_whole_range_is_one_and_certain(domain) -> None:
     for held in (50, 1000):
         estimate = protocol.estimate(protocol.simulate(np.full(domain, held), rng))
         assert estimate.range(0, domain - 1) == pytest.approx(1, abs=1e-9)
-        assert estimate.answer((0, domain - 1)).variance == 0
+        assert estimate.answer(Between(0, domain - 1)).variance == 0
         assert estimate.linear(np.ones(domain)).variance <= 1e-15
         estimate.quantile_interval([0.0, 0.5, 1.0])
 

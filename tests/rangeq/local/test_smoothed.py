@@ -26,6 +26,7 @@ from frequency import (
 )
 from frequency.exceptions import InvalidQuestion
 from rangeq import (
+    Between,
     CircularHistogram,
     Distribution,
     HaarHRR,
@@ -109,19 +110,19 @@ def check_distribution(estimate: ShapedEstimate, domain: int) -> None:
     assert (f >= 0).all()
     assert f.sum() == pytest.approx(1, abs=1e-11)
     first, last = ends_of(domain)
-    found, variance = estimate.range(first, last), estimate.answer((first, last)).variance
+    found, variance = estimate.range(first, last), estimate.answer(Between(first, last)).variance
     assert (variance >= 0).all()
     whole = last - first + 1 == domain
     assert (variance[whole] == 0).all()
     for confidence in (0.5, 0.95):
-        low, high = estimate.answer((first, last)).interval(confidence)
+        low, high = estimate.answer(Between(first, last)).interval(confidence)
         assert low.min() >= 0
         assert high.max() <= 1
         assert (low <= high).all()
         assert (low - 1e-12 <= found).all()
         assert (found <= high + 1e-12).all()
-    assert estimate.answer((0, domain - 1)).variance == 0
-    assert type(estimate.answer((0, domain - 1)).variance) is float
+    assert estimate.answer(Between(0, domain - 1)).variance == 0
+    assert type(estimate.answer(Between(0, domain - 1)).variance) is float
     phi = np.linspace(0, 1, 101)
     quantiles = estimate.quantile(phi)
     assert (np.diff(quantiles) >= 0).all()
@@ -174,8 +175,8 @@ def test_no_users(domain: int) -> None:
     assert np.isnan(estimate.frequencies).all()
     assert np.isnan(estimate.range(0, domain - 1))
     first, last = ends_of(domain)
-    assert np.isinf(estimate.answer((first, last)).variance).all()
-    low, high = estimate.answer((first, last)).interval()
+    assert np.isinf(estimate.answer(Between(first, last)).variance).all()
+    low, high = estimate.answer(Between(first, last)).interval()
     assert (low == 0).all()
     assert (high == 1).all()
     assert estimate.quantile_interval(0.5) == (0, domain - 1)
@@ -190,22 +191,23 @@ def test_domains_with_nothing_to_smooth(domain: int) -> None:
     estimate = protocol.estimate(protocol.simulate(np.full(domain, 300), np.random.default_rng(0)))
     first, last = ends_of(domain)
     np.testing.assert_array_equal(
-        estimate.answer((first, last)).variance, estimate.unbiased.answer((first, last)).variance
+        estimate.answer(Between(first, last)).variance,
+        estimate.unbiased.answer(Between(first, last)).variance,
     )
 
 
 def test_scalars_arrays_and_what_is_not_a_range() -> None:
     protocol = shaped(20, 1.0, 1000)
     estimate = protocol.estimate(protocol.simulate(np.arange(20) * 5, np.random.default_rng(0)))
-    assert type(estimate.answer((3, 8)).variance) is float
-    assert estimate.answer(([[0], [1]], [5, 6, 7])).variance.shape == (2, 3)
-    assert estimate.answer(([0, 1], 5)).interval().low.shape == (2,)
-    assert estimate.answer((1, 19)).variance > 0
-    assert estimate.answer(([0, 1], [5, 19])).variance[1] == pytest.approx(
-        estimate.answer((1, 19)).variance
+    assert type(estimate.answer(Between(3, 8)).variance) is float
+    assert estimate.answer(Between([[0], [1]], [5, 6, 7])).variance.shape == (2, 3)
+    assert estimate.answer(Between([0, 1], 5)).interval().low.shape == (2,)
+    assert estimate.answer(Between(1, 19)).variance > 0
+    assert estimate.answer(Between([0, 1], [5, 19])).variance[1] == pytest.approx(
+        estimate.answer(Between(1, 19)).variance
     )
-    half = math.sqrt(estimate.answer((5, 12)).variance) * stats.norm.ppf(0.95)
-    low, high = estimate.answer((5, 12)).interval(0.9)
+    half = math.sqrt(estimate.answer(Between(5, 12)).variance) * stats.norm.ppf(0.95)
+    low, high = estimate.answer(Between(5, 12)).interval(0.9)
     assert (low, high) == pytest.approx(
         (max(estimate.range(5, 12) - half, 0), min(estimate.range(5, 12) + half, 1))
     )
@@ -216,7 +218,7 @@ def test_scalars_arrays_and_what_is_not_a_range() -> None:
             estimate.answer(bad)
     for confidence in (-0.1, 1.5, math.nan):
         with pytest.raises(ValueError, match="confidence"):
-            estimate.answer((0, 3)).interval(confidence)
+            estimate.answer(Between(0, 3)).interval(confidence)
     with pytest.raises(ValueError, match="phi"):
         estimate.quantile_interval(1.1)
 
@@ -227,7 +229,7 @@ def test_quantile_intervals_are_crossings_of_the_band() -> None:
     held = np.random.default_rng(1).multinomial(2000, densities("normal", 40))
     estimate = protocol.estimate(protocol.simulate(held, np.random.default_rng(2)))
     for phi in (0.0, 0.1, 0.5, 0.77, 1.0):
-        bands = [estimate.answer((0, item)).interval(0.8) for item in range(40)]
+        bands = [estimate.answer(Between(0, item)).interval(0.8) for item in range(40)]
         early = next(item for item, band in enumerate(bands) if band.high >= phi - 1e-12)
         late = next(
             (
@@ -507,11 +509,14 @@ def repeated(kind: str, domain: int, epsilon: float, n: int, repeats: int) -> np
         first, last = np.sort(rng.integers(0, domain, (2, 1000)), axis=0)
         sums = np.concatenate([[0.0], np.cumsum(held) / n])
         truth = sums[last + 1] - sums[first]
-        middle, (low, high) = estimate.range(first, last), estimate.answer((first, last)).interval()
+        middle, (low, high) = (
+            estimate.range(first, last),
+            estimate.answer(Between(first, last)).interval(),
+        )
         wide = np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9))
         narrow = np.mean(
             np.abs(truth - middle)
-            <= np.sqrt(estimate.answer((first, last)).variance) * 1.96 / 3 + 1e-9
+            <= np.sqrt(estimate.answer(Between(first, last)).variance) * 1.96 / 3 + 1e-9
         )
         rows.append(
             [
@@ -647,7 +652,7 @@ def test_prefixes_of_data_heaped_at_an_end(kind: str) -> None:
         rng = np.random.default_rng(seed)
         held = rng.multinomial(n, densities(kind, domain))
         estimate, truth = protocol.estimate(protocol.simulate(held, rng)), np.cumsum(held)[:-1] / n
-        low, high = estimate.answer((np.zeros_like(last), last)).interval()
+        low, high = estimate.answer(Between(np.zeros_like(last), last)).interval()
         ours.append(np.mean((estimate.prefix(last) - truth) ** 2))
         covered.append(np.mean((low - 1e-9 <= truth) & (truth <= high + 1e-9)))
         # Planted: smoothed around the circle, a tenth of what is within 16 items of the end 0 lies

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency import Between, IncompatibleAggregate, InvalidReport, InvalidValue
 from rangeq.spatial import DiskArea
 from rangeq.spatial.disk_area import disk_radius, disk_shares
 from tests.goodness_of_fit import FALSE_ALARM
@@ -199,7 +199,7 @@ def test_intervals_are_bootstrapped() -> None:
     protocol = DiskArea([5, 5], 5.0)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
     truth = ((records >= 3).all(axis=1)).mean()
-    low, high = estimate.answer({0: (3, 4), 1: (3, 4)}).interval(1 - 1e-6)
+    low, high = estimate.answer({0: Between(3, 4), 1: Between(3, 4)}).interval(1 - 1e-6)
     assert low <= truth <= high
     assert high - low < 0.2
 
@@ -234,4 +234,4 @@ def test_wrong_inputs() -> None:
 def test_no_reports() -> None:
     protocol = DiskArea([4, 3], 1.0)
     estimate = protocol.estimate(protocol.simulate(np.zeros(12, dtype=int)))
-    assert math.isnan(estimate.answer({0: (0, 1)}).value)
+    assert math.isnan(estimate.answer({0: Between(0, 1)}).value)

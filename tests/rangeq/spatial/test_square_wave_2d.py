@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from frequency import InvalidReport, InvalidValue
+from frequency import Between, InvalidReport, InvalidValue
 from rangeq.spatial import SquareWave2D
 from tests.goodness_of_fit import FALSE_ALARM
 
@@ -74,8 +74,10 @@ def test_users_are_found_again() -> None:
     records = np.stack([x, 15 - x], axis=1)  # which two single distributions do not tell
     protocol = SquareWave2D([16, 16], 4.0)
     estimate = protocol.estimate(protocol.aggregate(protocol.privatize(records, rng)))
-    assert estimate.answer({0: (0, 7), 1: (8, 15)}).value == pytest.approx(0.5, abs=0.05)
-    assert estimate.answer({0: (0, 7), 1: (0, 7)}).value == pytest.approx(0, abs=0.05)
+    assert estimate.answer({0: Between(0, 7), 1: Between(8, 15)}).value == pytest.approx(
+        0.5, abs=0.05
+    )
+    assert estimate.answer({0: Between(0, 7), 1: Between(0, 7)}).value == pytest.approx(0, abs=0.05)
 
 
 def test_wrong_inputs() -> None:

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.exceptions import PrivacyViolation
@@ -60,7 +61,7 @@ def test_answers_have_the_variances_that_are_stated(promise):
     for first, last in [(0, 0), (1, 2), (0, 2)]:
         errors = np.array([e.range(first, last) for e in estimates]) - truth[first : last + 1].sum()
         stated = mechanism.variance((first, last))
-        assert estimates[0].answer((first, last)).variance == pytest.approx(stated)
+        assert estimates[0].answer(Between(first, last)).variance == pytest.approx(stated)
         kurtosis = 6 if isinstance(promise, Privacy) else 3
         assert abs((errors**2).mean() / stated - 1) < 7 * math.sqrt((kurtosis - 1) / runs)
         assert abs(errors.mean()) < 7 * math.sqrt(stated / runs)
@@ -76,7 +77,7 @@ def test_intervals_cover(confidence):
     for promise in (Privacy(alpha="1/3"), ZCDP("1/8")):
         mechanism = MatrixMechanism(FINE, promise)
         releases = (mechanism.release([5, 100, 0], rng) for _ in range(5000))
-        intervals = (release.answer((1, 2)).interval(confidence) for release in releases)
+        intervals = (release.answer(Between(1, 2)).interval(confidence) for release in releases)
         rate = sum(bool(one.low <= 100 <= one.high) for one in intervals) / 5000
         assert rate > confidence - 6 * deviation
         if isinstance(promise, ZCDP):
@@ -232,7 +233,7 @@ def test_intervals_of_designs_cover_for_all_data(promise, size):
         for _ in range(runs):
             estimate = design.release(truth, rng)
             for kind, (first, last) in asked.items():
-                interval = estimate.answer((first, last)).interval(level)
+                interval = estimate.answer(Between(first, last)).interval(level)
                 hits[kind] += interval.low <= truth[first : last + 1].sum() <= interval.high
             interval = estimate.linear(weights).interval(level)
             hits["linear"] += interval.low <= weights @ truth <= interval.high

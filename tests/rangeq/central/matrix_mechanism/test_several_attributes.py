@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from rangeq.central.matrix_mechanism.dense_strategy import ProductStrategy
 from rangeq.central.matrix_mechanism.design import workload_optimal
@@ -262,7 +263,7 @@ def test_designs_of_many_cells():
         assert design.mechanism.audit().holds
         assert isinstance(design.strategy, MarginalStrategy)
         estimate = design.release(np.full((10,) * 6, 3), np.random.default_rng(1))
-        answer = estimate.answer({0: 3, 4: (2, 5)})
+        answer = estimate.answer({0: 3, 4: Between(2, 5)})
         assert abs(answer.value - 120_000) < 7 * math.sqrt(answer.variance)
     optimal = workload_optimal("marginals", (10,) * 6, ZCDP("1/2"))
     assert optimal.variance == pytest.approx(11.964, abs=0.001)
@@ -277,7 +278,7 @@ def test_boxes_of_marginals_are_answered_with_their_variances():
     design = workload_optimal(workload, (3, 4, 2), ZCDP("1/8"))
     truth = np.arange(24).reshape(3, 4, 2)
     rng = np.random.default_rng(3)
-    answers = [design.release(truth, rng).answer({0: 1, 1: (1, 2)}) for _ in range(2000)]
+    answers = [design.release(truth, rng).answer({0: 1, 1: Between(1, 2)}) for _ in range(2000)]
     errors = np.array([one.value for one in answers]) - truth[1, 1:3].sum()
     assert abs((errors**2).mean() / answers[0].variance - 1) < 7 * math.sqrt(2 / 2000)
 

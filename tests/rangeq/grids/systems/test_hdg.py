@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from frequency import Between
 from rangeq.grids import HDG, TDG
 from tests.goodness_of_fit import FALSE_ALARM
 from tests.rangeq.grids.populations import collected
@@ -35,7 +36,9 @@ def test_more_records_than_can_be_numbered() -> None:
     )
     half = (1 << 31) - 1
     # The deviation is 0.05.
-    assert estimate.answer({0: (0, half), 2: (0, half)}).value == pytest.approx(0.25, abs=0.25)
+    assert estimate.answer({0: Between(0, half), 2: Between(0, half)}).value == pytest.approx(
+        0.25, abs=0.25
+    )
 
 
 def test_users_can_be_divided_unevenly() -> None:
@@ -46,7 +49,9 @@ def test_users_can_be_divided_unevenly() -> None:
     assert stats.chisquare(counts, np.array([3, 3, 3, 1, 1, 1]) / 12 * 50_000).pvalue > FALSE_ALARM
     assert stats.chisquare(counts).pvalue < FALSE_ALARM
     estimate = protocol.estimate(protocol.aggregate(reports))
-    assert estimate.answer({0: (0, 7), 1: (0, 7)}).value == pytest.approx(0.25, abs=0.15)
+    assert estimate.answer({0: Between(0, 7), 1: Between(0, 7)}).value == pytest.approx(
+        0.25, abs=0.15
+    )
     assert protocol.parameters != HDG([16] * 3, 1.0, 50_000).parameters
     for bad in (0, 1, Fraction(5, 4)):
         with pytest.raises(ValueError, match="line_share"):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
+from frequency import Between, IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.exceptions import InvalidQuestion
 from frequency.marginals import Domain
 from rangeq.core.estimate import InvalidRange
@@ -60,8 +60,10 @@ def test_verbs(system: Any) -> None:
     assert protocol.simulate(1, np.random.default_rng(3), records).n == 3000
     estimate = protocol.estimate(whole)
     assert estimate.n == 3000
-    one = estimate.answer({"b": (1, 3), "a": (0, 3)}).value
-    assert one == estimate.answer({0: (0, 3), 1: (1, 3)}).value  # by name or place, in any order
+    one = estimate.answer({"b": Between(1, 3), "a": Between(0, 3)}).value
+    assert (
+        one == estimate.answer({0: Between(0, 3), 1: Between(1, 3)}).value
+    )  # by name or place, in any order
     assert estimate.answers([0, 1], [[0, 1]] * 3, [[3, 3]] * 3).tolist() == [one] * 3
     assert estimate.answers([[1, 0]], [[1, 0]], [[3, 3]])[0] == one
     assert protocol == system(sizes=Domain({"a": 8, "b": 5, "c": 3}), epsilon=1.0, n=3000)
@@ -144,8 +146,8 @@ def test_queries_that_are_none_are_refused(system: Any) -> None:
 def test_no_reports_say_nothing(system: Any) -> None:
     protocol = system(sizes=[8, 5, 3], epsilon=1.0, n=100)
     estimate = collected(protocol, np.zeros((0, 3), dtype=int))
-    assert np.isnan(estimate.answer({0: (0, 3)}).value)
-    assert np.isnan(estimate.answer({0: (0, 3), 2: (1, 1)}).value)
+    assert np.isnan(estimate.answer({0: Between(0, 3)}).value)
+    assert np.isnan(estimate.answer({0: Between(0, 3), 2: Between(1, 1)}).value)
     assert np.isnan(estimate.answers([0, 1, 2], [[0, 0, 0]], [[7, 4, 2]])).all()
     assert np.isinf(estimate.predicted_error([0], [[0]], [[3]]).noise).all()
 
@@ -183,11 +185,11 @@ def test_full_ranges_hold_everybody_and_parts_add_up(system: Any, sizes: list[in
             assert values[: sizes[pair[1]]].sum() == pytest.approx(
                 estimate.answers(pair, [[0, 0]], [[0, sizes[pair[1]] - 1]])[0]
             )
-    assert 0 < estimate.answer({1: (0, 0)}).value < 1 + 0.2 * (system is HIO)
+    assert 0 < estimate.answer({1: Between(0, 0)}).value < 1 + 0.2 * (system is HIO)
     # A single value that nearly half of the people have; 0.25 is more than 5 deviations for all but
     # HIO's product of many levels.
     if sizes[1] > 2 and system not in (Uniform, HIO, TDG, HDG):
-        assert estimate.answer({1: (0, 0)}).value == pytest.approx(0.4, abs=0.25)
+        assert estimate.answer({1: Between(0, 0)}).value == pytest.approx(0.4, abs=0.25)
 
 
 def test_constant_attributes(system: Any) -> None:
@@ -195,8 +197,12 @@ def test_constant_attributes(system: Any) -> None:
     assert np.isfinite(estimate.answers([0, 1], [[0, 8]], [[7, 15]])).all()
     if system is not Uniform:
         # In a quarter that any grid tells apart; the largest deviation here, of HIO, is below 0.03.
-        assert estimate.answer({0: (0, 7), 1: (8, 15)}).value == pytest.approx(1, abs=0.2)
-        assert estimate.answer({0: (8, 15), 1: (0, 7)}).value == pytest.approx(0, abs=0.2)
+        assert estimate.answer({0: Between(0, 7), 1: Between(8, 15)}).value == pytest.approx(
+            1, abs=0.2
+        )
+        assert estimate.answer({0: Between(8, 15), 1: Between(0, 7)}).value == pytest.approx(
+            0, abs=0.2
+        )
 
 
 def test_one_attribute(system: Any) -> None:
@@ -206,7 +212,7 @@ def test_one_attribute(system: Any) -> None:
         return
     records = np.clip(np.random.default_rng(1).normal(20, 4, size=(30_000, 1)), 0, 63).astype(int)
     estimate = collected(system(sizes=[64], epsilon=2.0, n=30_000), records)
-    found = estimate.answer({0: (8, 31)}).value
+    found = estimate.answer({0: Between(8, 31)}).value
     assert found == pytest.approx(24 / 64 if system is Uniform else 1, abs=0.2)
 
 
@@ -226,7 +232,7 @@ def test_domains_of_all_sizes(system: Any, d: int, c: int) -> None:
     records = rng.integers(0, c, size=(4000, d))
     records[:, 1] = records[:, 0]
     estimate = collected(system(sizes=[c] * d, epsilon=3.0, n=4000), records)
-    assert np.isfinite(estimate.answer({0: (0, c // 2), 1: (c // 2, c - 1)}).value)
+    assert np.isfinite(estimate.answer({0: Between(0, c // 2), 1: Between(c // 2, c - 1)}).value)
     if d > 2:
         left = np.zeros((3, d), dtype=int)
         assert np.isfinite(estimate.answers(np.arange(d), left, left + c // 2)).all()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from frequency import UnknownVariance, of_samples, plan_survey
+from frequency import Between, UnknownVariance, of_samples, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
@@ -189,7 +189,7 @@ def test_several_attributes_have_no_more_than_each(seed: int) -> None:
     rng, n = np.random.default_rng(seed), 1000
     records = np.stack([rng.integers(0, size, n) for size in (32, 16, 8)], axis=1)
     estimate = collected(WaveGrid([32, 16, 8], 0.3, n, categorical=[1]), records)
-    answer = estimate.answer({0: (3, 28), 1: list(range(15)), 2: (0, 6)})
+    answer = estimate.answer({0: Between(3, 28), 1: list(range(15)), 2: Between(0, 6)})
     for where in ({0: (3, 28)}, {1: list(range(15))}, {2: (0, 6)}):
         assert answer.value <= estimate.answer(where).value + 1e-9
     low, high = answer.interval()
@@ -214,13 +214,14 @@ def test_sets_of_values_have_the_sum_of_their_answers_and_an_error() -> None:
     # Of ordered attributes, too
     ages = estimate.answer({"age": [3, 4, 20], "job": [0, 1]})
     assert ages.value == pytest.approx(
-        sum(estimate.answer({"age": age, "job": (0, 1)}).value for age in (3, 4, 20)), abs=1e-9
+        sum(estimate.answer({"age": age, "job": Between(0, 1)}).value for age in (3, 4, 20)),
+        abs=1e-9,
     )
     # All values together are no condition, and none are nobody
-    assert estimate.answer({"job": list(range(9)), "age": (0, 9)}).value == pytest.approx(
-        estimate.answer({"age": (0, 9)}).value
+    assert estimate.answer({"job": list(range(9)), "age": Between(0, 9)}).value == pytest.approx(
+        estimate.answer({"age": Between(0, 9)}).value
     )
-    assert estimate.answer({"job": [], "age": (0, 9)}).value == 0
+    assert estimate.answer({"job": [], "age": Between(0, 9)}).value == 0
 
 
 def test_the_error_of_a_set_is_that_of_its_categories_together() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from frequency import Between
 from mechdesign.base.numbers import Floats
 from rangeq.grids import WaveGrid
 from rangeq.grids.wavegrid import density
@@ -199,7 +200,7 @@ def test_a_tail_is_not_what_the_bulk_says_it_is(monkeypatch: pytest.MonkeyPatch)
 
     def told() -> tuple[float, float]:
         """How far answers are from the truth, and how many intervals hold it."""
-        answers = [protocol.estimate(one).answer({0: (0, lasts)}) for one in aggregates]
+        answers = [protocol.estimate(one).answer({0: Between(0, lasts)}) for one in aggregates]
         held = [(low <= truth) & (truth <= high) for low, high in (a.interval() for a in answers)]
         return np.mean([(one.value - truth) ** 2 for one in answers]) ** 0.5, float(np.mean(held))
 

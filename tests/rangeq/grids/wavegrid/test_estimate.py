@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from frequency import Categorical, Numeric, Schema, plan_survey
+from frequency import Between, Categorical, Numeric, Schema, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign.base.numbers import Floats
@@ -85,23 +85,31 @@ def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: 
     records = np.stack([first, rng.integers(0, 32, 200_000), 31 - first], axis=1)
     estimate = collected(best({"a": 32, "b": 32, "c": 32}, 3.0, 200_000), records)
     # Deviations are below 0.01; a table that is nearly a line must not lose its margins on the way.
-    assert estimate.answer({"a": (0, 15), "c": (16, 31)}).value == pytest.approx(0.5, abs=0.05)
-    assert estimate.answer({"a": (0, 15), "c": (0, 15)}).value == pytest.approx(0, abs=0.05)
-    assert estimate.answer({"a": (0, 15), "b": (0, 15)}).value == pytest.approx(0.25, abs=0.05)
-    assert estimate.answer({"a": (0, 15), "b": (0, 15), "c": (16, 31)}).value == pytest.approx(
+    assert estimate.answer({"a": Between(0, 15), "c": Between(16, 31)}).value == pytest.approx(
+        0.5, abs=0.05
+    )
+    assert estimate.answer({"a": Between(0, 15), "c": Between(0, 15)}).value == pytest.approx(
+        0, abs=0.05
+    )
+    assert estimate.answer({"a": Between(0, 15), "b": Between(0, 15)}).value == pytest.approx(
         0.25, abs=0.05
     )
+    assert estimate.answer(
+        {"a": Between(0, 15), "b": Between(0, 15), "c": Between(16, 31)}
+    ).value == pytest.approx(0.25, abs=0.05)
     for pair in estimate.joints.values():
         for table in (pair.mean, pair.table):
             np.testing.assert_allclose(table.sum(axis=1), pair.pair.margins[0], atol=1e-3)
             np.testing.assert_allclose(table.sum(axis=0), pair.pair.margins[1], atol=1e-3)
         assert (pair.table >= 0).all()
     matrix = estimate.response_matrix("a", "b")
-    product = estimate.answer({"a": (0, 9)}).value * estimate.answer({"b": (5, 20)}).value
+    product = (
+        estimate.answer({"a": Between(0, 9)}).value * estimate.answer({"b": Between(5, 20)}).value
+    )
     assert matrix[:10, 5:21].sum() == pytest.approx(product, abs=0.01)
     assert matrix.sum() == pytest.approx(1)
     assert matrix[:10, 5:21].sum() == pytest.approx(
-        estimate.answer({"a": (0, 9), "b": (5, 20)}).value
+        estimate.answer({"a": Between(0, 9), "b": Between(5, 20)}).value
     )
 
 
@@ -112,11 +120,13 @@ def test_answers_of_several_attributes_agree_with_fewer() -> None:
         left, right = np.zeros((1, several), dtype=int), np.full((1, several), 15)
         assert estimate.answers(np.arange(several), left, right)[0] == pytest.approx(1, abs=1e-4)
         left[0, :2], right[0, :2] = (3, 6), (7, 9)
-        two = estimate.answer({0: (3, 7), 1: (6, 9)}).value
+        two = estimate.answer({0: Between(3, 7), 1: Between(6, 9)}).value
         assert estimate.answers(np.arange(several), left, right)[0] == pytest.approx(two, abs=1e-4)
         assert deviations(estimate, np.arange(several), left, right)[0] < 0.1
-    one = estimate.answer({0: (3, 7)}).value
-    assert one == pytest.approx(estimate.answer({0: (3, 7), 1: (0, 15)}).value, abs=1e-5)
+    one = estimate.answer({0: Between(3, 7)}).value
+    assert one == pytest.approx(
+        estimate.answer({0: Between(3, 7), 1: Between(0, 15)}).value, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("normal", 1.0), ("laplace", 0.5)])
@@ -149,7 +159,9 @@ def test_errors_fall_with_reports_and_intervals_lie_within_0_and_1() -> None:
         assert isinstance(estimate, WaveEstimate)
         error = estimate.predicted_error(*asked)
         _, left, right = asked
-        both = estimate.answer({0: (left[:, 0], right[:, 0]), 2: (left[:, 1], right[:, 1])})
+        both = estimate.answer(
+            {0: Between(left[:, 0], right[:, 0]), 2: Between(left[:, 1], right[:, 1])}
+        )
         low, high = both.interval()
         middle = both.value
         assert (low >= 0).all()
@@ -193,10 +205,10 @@ def test_no_reports_say_nothing() -> None:
     estimate = collected(best([8, 5, 3], 1.0, 100), np.zeros((0, 3), dtype=int))
     assert estimate.n == 0
     assert np.isnan(estimate.answers([0, 1, 2], [[0, 0, 0]], [[7, 4, 2]])).all()
-    assert np.isnan(estimate.answer({0: (0, 3)}).value)
+    assert np.isnan(estimate.answer({0: Between(0, 3)}).value)
     assert np.isnan(estimate.response_matrix(1, 0)).all()
     assert np.isinf(deviations(estimate, [0, 1], [[0, 0]], [[7, 4]])).all()
-    assert estimate.answer({0: (0, 7), 1: (0, 4)}).interval() == (0, 1)
+    assert estimate.answer({0: Between(0, 7), 1: Between(0, 4)}).interval() == (0, 1)
 
 
 @pytest.mark.parametrize("n", [1, 2, 40])
@@ -217,15 +229,19 @@ def test_few_reports_and_small_domains(n: int, sizes: list[int]) -> None:
 
 def test_constant_attributes() -> None:
     estimate = collected(best([16, 16], 2.0, 50_000), [[3, 12]] * 50_000)
-    assert estimate.answer({0: (3, 3), 1: (12, 12)}).value == pytest.approx(1, abs=0.05)
-    assert estimate.answer({0: (8, 15), 1: (0, 7)}).value == pytest.approx(0, abs=0.01)
+    assert estimate.answer({0: Between(3, 3), 1: Between(12, 12)}).value == pytest.approx(
+        1, abs=0.05
+    )
+    assert estimate.answer({0: Between(8, 15), 1: Between(0, 7)}).value == pytest.approx(
+        0, abs=0.01
+    )
 
 
 def test_one_attribute() -> None:
     records = np.clip(np.random.default_rng(14).normal(20, 4, size=(30_000, 1)), 0, 63).astype(int)
     estimate = collected(best([64], 2.0, 30_000), records)
     expected = np.mean((records >= 18) & (records <= 31))
-    assert estimate.answer({0: (18, 31)}).value == pytest.approx(expected, abs=0.05)
+    assert estimate.answer({0: Between(18, 31)}).value == pytest.approx(expected, abs=0.05)
     assert 0 < deviations(estimate, [0], [[18]], [[31]])[0] < 0.02
 
 
@@ -297,7 +313,7 @@ def test_queries_that_are_none_are_refused() -> None:
         == (0,)
     )
     with pytest.raises(ValueError, match="confidence"):
-        estimate.answer({0: (0, 1)}).interval(1.5)
+        estimate.answer({0: Between(0, 1)}).interval(1.5)
 
 
 def test_pairs_along_a_chain_explain_the_others() -> None:
@@ -313,7 +329,7 @@ def test_pairs_along_a_chain_explain_the_others() -> None:
         assert sum(one.weight for one in joint.explanations if one.implied) > 0.8
     first, last = (records[:, place] >= 4 for place in (0, 4))
     upper = np.arange(8) >= 4
-    both = estimate.answer({0: (4, 7), 4: (4, 7)})
+    both = estimate.answer({0: Between(4, 7), 4: Between(4, 7)})
     same = estimate.region(0, 4, upper[:, None] == upper)  # no rectangle
     for answer, inside in ((both, first & last), (same, first == last)):
         deviation = answer.variance**0.5
@@ -386,7 +402,7 @@ def test_missing_values_are_no_neighbours(size: int, epsilon: float, apart: int)
         aggregate = protocol.aggregate(protocol.privatize(records, np.random.default_rng([seed])))
         estimates = [one.estimate(aggregate) for one in (protocol, near)]
         for value in range(size - apart, size):
-            told, without = (one.answer({0: (value, value)}) for one in estimates)
+            told, without = (one.answer({0: Between(value, value)}) for one in estimates)
             true = np.mean(age == value)
             low, high = told.interval(0.999)
             assert low <= true <= high
@@ -423,7 +439,7 @@ def test_moderate_dependence_is_not_taken_for_none() -> None:
             WaveGrid([73, 5, 5, 2], 1.0, n), np.stack([age, *others, smokes], axis=1)
         )
         for first, last in ((43, 72), (0, 17)):
-            low, high = estimate.answer({0: (first, last), 3: 1}).interval()
+            low, high = estimate.answer({0: Between(first, last), 3: 1}).interval()
             inside.append(low <= np.mean((age >= first) & (age <= last) & smokes) <= high)
     assert np.mean(inside) > 0.65  # with a prior probability of independence of 0.9, a half
 
@@ -442,7 +458,7 @@ def test_missing_values_are_no_neighbours_in_pairs() -> None:
         for apart, one in enumerate((WaveGrid([61, 80], 4.0, n), protocol)):
             estimate = one.estimate(aggregate)
             for first, last in ((0, 29), (30, 44), (45, 59), (60, 79)):
-                low, high = estimate.answer({0: 60, 1: (first, last)}).interval()
+                low, high = estimate.answer({0: 60, 1: Between(first, last)}).interval()
                 true = np.mean((income == 60) & (age >= first) & (age <= last))
                 inside[apart].append(low <= true <= high)
     without, told = np.mean(inside, axis=1)
@@ -484,4 +500,4 @@ def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
         WaveGrid([1000, 4], 1.0, apart={0: 256})
     alone = WaveGrid([300], 1.0, apart={0: 255})
     reports = alone.privatize(np.full((500, 1), 299), np.random.default_rng(1))
-    assert alone.estimate(alone.aggregate(reports)).answer({0: (299, 299)}).value > 0.5
+    assert alone.estimate(alone.aggregate(reports)).answer({0: Between(299, 299)}).value > 0.5

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign.base.numbers import Floats
 from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid import local_terms, shrinkage
@@ -204,7 +205,7 @@ def test_reports_on_halves_tell_of_even_attributes_of_which_halves_exclude_each_
         for k, estimate in enumerate(
             (protocol.estimate(aggregate), protocol._from(aggregate.n, waves, []))
         ):
-            lower = estimate.answer({0: (0, 7), 1: (0, 7)})
+            lower = estimate.answer({0: Between(0, 7), 1: Between(0, 7)})
             squares[k] += lower.value**2
     assert squares[0] < 0.2 * squares[1]
 

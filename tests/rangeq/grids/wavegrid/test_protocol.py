@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import IncompatibleAggregate, InvalidValue
+from frequency import Between, IncompatibleAggregate, InvalidValue
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.wavegrid.square_waves import LARGEST
 
@@ -28,8 +28,8 @@ def test_verbs_and_merging() -> None:
         protocol.estimate(protocol.aggregate(reports[::-1].copy())),
     )
     assert (
-        first.answer({"b": (1, 3), "a": (0, 3)}).value
-        == second.answer({0: (0, 3), 1: (1, 3)}).value
+        first.answer({"b": Between(1, 3), "a": Between(0, 3)}).value
+        == second.answer({0: Between(0, 3), 1: Between(1, 3)}).value
     )
     assert isinstance(first, WaveEstimate)
     assert isinstance(second, WaveEstimate)
