@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechdesign.base.text import printable, shown
+from mechdesign.base import printable, shown
 
 A_VALUE = "a value"  #: What a cell is expected to hold where it holds none.
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from frequency.core.estimate import Estimate
+from frequency.core import Estimate
 from frequency.schema.plot import bars
 
 

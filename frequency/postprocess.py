@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.posterior import empirical_bayes
+from frequency.core import empirical_bayes
 from frequency.exceptions import InvalidEstimates
 
 __all__ = [

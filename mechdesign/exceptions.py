@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 from fractions import Fraction
 
-from mechdesign.base.text import brief, printable, shown
+from mechdesign.base import brief, printable, shown
 
 
 class MechanismError(Exception):

@@ -18,9 +18,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpz
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, exact, whole
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Rational, brief, exact, set_fields, shown, whole
 from mechdesign.exceptions import InvalidPrior, NotSquare
 from mechdesign.mechanism.values import Values, distances, errors, values_of
 

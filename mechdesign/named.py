@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from flint import fmpz_poly
 
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Rational, shown, whole
 from mechdesign.losses import L0
 from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.mechanism.mechanism import Mechanism

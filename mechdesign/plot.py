@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from mechdesign.base.figures import (
+from mechdesign.base import (
     BAND,
     COLOURS,
     DASHES,
@@ -35,17 +35,18 @@ from mechdesign.base.figures import (
     HATCHES,
     MUTED,
     PlainNumbers,
+    Rational,
     SpacedTicks,
+    filled,
     ink_on,
     legend_entries,
     look,
     mark_numbers,
     panel,
+    printable,
+    replacing,
     style,
 )
-from mechdesign.base.files import replacing
-from mechdesign.base.numbers import Rational
-from mechdesign.base.text import filled, printable
 from mechdesign.exceptions import NotSquare
 from mechdesign.mechanism.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism.mechanism import Mechanism

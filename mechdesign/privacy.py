@@ -15,9 +15,7 @@ from typing import Any, Literal, Never, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, exact, is_whole, whole
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Rational, brief, exact, is_whole, set_fields, shown, whole
 
 #: `Privacy.from_epsilon` treats a larger epsilon as this one.
 #:

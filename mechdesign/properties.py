@@ -26,9 +26,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Integers, exact
-from mechdesign.base.text import brief, to_text
+from mechdesign.base import Integers, brief, exact, set_fields, to_text
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import IndexTable, Table
 from mechdesign.mechanism.values import Bands

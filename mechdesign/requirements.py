@@ -14,9 +14,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, exact, whole
-from mechdesign.base.text import brief, shown, to_text
+from mechdesign.base import Rational, brief, exact, set_fields, shown, to_text, whole
 from mechdesign.exceptions import InvalidMechanism
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import IndexTable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Between, Integers
-from rangeq.core.estimate import RangeEstimate
+from mechdesign.base import Between, Integers
+from rangeq.core import RangeEstimate
 from rangeq.spatial.likelihood import SpatialEstimate
 
 if TYPE_CHECKING:

@@ -13,11 +13,9 @@ from typing import Any, ClassVar
 
 from frequency import HRR
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import whole
+from mechdesign.base import set_fields, whole
 from mechdesign.planning.task import CuratedTask, Offer, Task
-from rangeq.core.protocol import RangeProtocol
-from rangeq.core.workload_sums import checked_shares
+from rangeq.core import RangeProtocol, checked_shares
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import ExpectedRecords
 from rangeq.grids.simulated_errors import conjunction_errors

@@ -26,10 +26,28 @@ TREES = {
 """Of every file, the faces of packages too, whose names end in ``.__init__``."""
 
 
+ROOMS = (
+    "mechdesign.base",
+    "frequency.algebra",
+    "frequency.core",
+    "frequency.oracles",
+    "rangeq.core",
+)
+FACES = {
+    f"{package}.{alias.asname or alias.name}": f"{package}.{node.module}"
+    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.pyi"))
+    for package in [dotted(path.parent)]
+    for node in ast.parse(path.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom) and node.module
+    for alias in node.names
+}
+"""Every name that a face passes on, and the module that defines it."""
+
+
 def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
     """Those of the files that a file imports anywhere: within functions and for types too.
 
-    A name that a face (``__init__``) passes on counts as the face, which is left out.
+    A name that a face passes on counts as the module that defines it.
     """
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -39,6 +57,7 @@ def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
             assert node.module is not None, "imports are absolute"
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    names |= {FACES[name] for name in names if name in FACES}
     return names & set(files)
 
 
@@ -56,6 +75,20 @@ def circle(trees: Mapping[str, ast.Module]) -> list[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_files_import_each_other(package: str) -> None:
     assert circle({name: tree for name, tree in TREES.items() if name.startswith(package)}) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_internals_are_entered_by_their_face(room: str) -> None:
+    inside = [name for name in TREES if name.startswith(f"{room}.")]
+    direct = {
+        name
+        for name, tree in TREES.items()
+        if name not in inside
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in inside
+    }
+    assert direct == set()
+    assert any(name.startswith(f"{room}.") for name in FACES)
 
 
 @pytest.mark.parametrize(

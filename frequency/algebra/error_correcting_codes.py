@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from frequency.algebra.exact_draws import WORD_BITS
 from frequency.algebra.finite_field import Field, VectorSpace, field_of, walsh_hadamard
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Words, whole
+from mechdesign.base import Floats, Items, Words, set_fields, whole
 
 _RANKS = 4  # the number of values of a block that the decoder tries
 

@@ -15,7 +15,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import BitSource, Words
+from mechdesign.base import BitSource, Words
 
 WORD_BITS = 64  #: The length of a word.
 

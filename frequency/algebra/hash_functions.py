@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Words
+from mechdesign.base import Words
 
 _MODULUS = np.uint64(0b11011)  # the modulus of GF(2^64): x^64 = x^4 + x^3 + x + 1
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from frequency.cli.protocol_commands import add_users, show_chain
-from frequency.core.protocol import channel_of
+from frequency.core import channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.planning.measured_errors import measure_errors
 from frequency.schema import Encoded, Schema, Survey
@@ -30,10 +30,16 @@ from frequency.storage import (
 from frequency.storage.formats import SUFFIXES
 from frequency.storage.table import shuffled
 from mechdesign import InvalidFile
-from mechdesign.base.csv_rows import comma_separated, write_csv
-from mechdesign.base.files import ProgressMeter, opened, replacing
-from mechdesign.base.numbers import bit_source
-from mechdesign.base.text import listed, printable
+from mechdesign.base import (
+    ProgressMeter,
+    bit_source,
+    comma_separated,
+    listed,
+    opened,
+    printable,
+    replacing,
+    write_csv,
+)
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

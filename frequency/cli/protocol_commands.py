@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from frequency.planning.survey_plan import plan_survey
-from frequency.schema import Ordered, Schema
-from frequency.schema.draft import draft_schema
+from frequency.schema import Ordered, Schema, draft_schema
 from frequency.schema.schema import save_content, text_of
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.text import printable
+from mechdesign.base import ProgressMeter, printable
 from mechdesign.cli.options import (
     AddCommand,
     add_details,

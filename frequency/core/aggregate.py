@@ -23,19 +23,23 @@ import numpy.typing as npt
 
 from frequency.core.tally import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     JSON_BYTES,
     TEXT,
     FieldType,
+    Items,
+    checked_counts,
     from_json,
+    from_text,
     list_of,
+    opened,
+    printable,
+    reason,
     record,
+    shown,
     whole_number,
 )
-from mechdesign.base.files import opened
-from mechdesign.base.numbers import Items, checked_counts
-from mechdesign.base.text import from_text, printable, reason, shown
 
 VERSION = 1  #: Of messages with an aggregate, all of its counts written.
 

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import scipy
 
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from mechdesign.base.numbers import Between as Between
-from mechdesign.base.numbers import Floats, Integers, Items, is_whole
-from mechdesign.base.text import listed, printable, shown
+from mechdesign.base import Between as Between
+from mechdesign.base import Floats, Integers, Items, is_whole, listed, printable, shown
 
 #: Why an answer about several ranges has no variance, where covariances are not known.
 SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"

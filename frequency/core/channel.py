@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.hash_functions import Coins
+from frequency.algebra import Coins
 from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import (
     Aggregate,
@@ -45,20 +45,22 @@ from frequency.core.transport import Transport
 from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import (
+from mechdesign.base import (
     BitSource,
     Items,
     Rational,
     bit_source,
     checked_counts,
     exact_sum,
+    rounded_up,
+    set_fields,
+    shown,
+    to_text,
     whole,
 )
-from mechdesign.base.text import rounded_up, shown, to_text
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.privacy import exact_epsilon
-from mechdesign.symbolic.privacy_proof import PrivacyProof
+from mechdesign.symbolic import PrivacyProof
 
 LARGEST_LIST = 1 << 26  #: The most items of which a list is made.
 

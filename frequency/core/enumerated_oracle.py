@@ -14,8 +14,7 @@ import flint
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD
-from frequency.algebra.hash_functions import Coins
+from frequency.algebra import WORD, Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import ALIKE, JointLaw, joint_law_of, law_above
 from frequency.core.channel import Reports, smallest_integer
@@ -24,8 +23,7 @@ from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_s
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of
-from mechdesign.base.numbers import BitSource, Floats, Items
-from mechdesign.base.text import shown
+from mechdesign.base import BitSource, Floats, Items, shown
 from mechdesign.symbolic.table_proof import TableProof, in_alpha
 
 _PRIME = (1 << 61) - 1

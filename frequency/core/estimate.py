@@ -19,7 +19,7 @@ from frequency.core.answer import (
     with_items,
 )
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.numbers import Floats, Items, whole
+from mechdesign.base import Floats, Items, whole
 
 # ------------------------------------------------------------------------------------------------
 # Estimates about a population of which only a random part reported.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 
 _MOST_ROUNDS = 10_000
 

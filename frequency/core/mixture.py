@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD
-from frequency.algebra.hash_functions import Coins
+from frequency.algebra import WORD, Coins
 from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.blanket import JointLaw, mixed, mixed_law
 from frequency.core.channel import Channel, Reports, smallest_integer
@@ -25,9 +24,8 @@ from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit, PrivacyViolation
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.numbers import BitSource, Floats, Items, exact, exact_sum
-from mechdesign.symbolic.privacy_proof import PrivacyProof
-from mechdesign.symbolic.proof_rules import MixturePart, MixtureProof
+from mechdesign.base import BitSource, Floats, Items, exact, exact_sum
+from mechdesign.symbolic import MixturePart, MixtureProof, PrivacyProof
 
 
 @dataclass(frozen=True)

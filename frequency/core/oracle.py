@@ -18,8 +18,7 @@ from frequency.core.channel import LARGEST_LIST, Channel, Reports
 from frequency.core.estimate import Estimate
 from frequency.core.likelihood import Likelihood
 from frequency.exceptions import InvalidValue
-from mechdesign.base.numbers import Floats, Items, checked_counts, whole
-from mechdesign.base.text import shown, to_text
+from mechdesign.base import Floats, Items, checked_counts, shown, to_text, whole
 
 _IN_CACHE = 1 << 17  # how many numbers to transform together
 

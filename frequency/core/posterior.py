@@ -11,7 +11,7 @@ import scipy
 
 from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidEstimates
-from mechdesign.base.numbers import cholesky
+from mechdesign.base import cholesky
 
 # ------------------------------------------------------------------------------------------------
 # The mixture of most likelihood: Kiefer and Wolfowitz's estimate of a mixing distribution.

@@ -18,7 +18,7 @@ from frequency.core.channel import Channel, Reports, client_of
 from frequency.core.deployable import Step
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.symbolic.privacy_proof import PrivacyProof
+from mechdesign.symbolic import PrivacyProof
 
 
 class Protocol(ABC):

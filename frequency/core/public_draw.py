@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import uniform
-from frequency.algebra.hash_functions import Coins
+from frequency.algebra import Coins, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import JointLaw, mixed
 from frequency.core.channel import Channel, Reports
@@ -24,8 +23,8 @@ from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.numbers import BitSource, Floats, Items
-from mechdesign.symbolic.proof_rules import PublicDrawProof
+from mechdesign.base import BitSource, Floats, Items
+from mechdesign.symbolic import PublicDrawProof
 
 
 class PublicDraw(Channel):

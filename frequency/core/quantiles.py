@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from frequency.core.answer import ConfidenceInterval, place_of, plain
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.numbers import Floats, Integers, Items, whole
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Floats, Integers, Items, listed, shown, whole
 
 
 def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:

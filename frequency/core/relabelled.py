@@ -16,8 +16,8 @@ from frequency.core.deployable import Step
 from frequency.core.tally import Sample
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
-from mechdesign.base.numbers import BitSource, Items
-from mechdesign.symbolic.privacy_proof import PrivacyProof
+from mechdesign.base import BitSource, Items
+from mechdesign.symbolic import PrivacyProof
 
 
 @dataclass(frozen=True)

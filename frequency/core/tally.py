@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 
 
 class Sample(NamedTuple):

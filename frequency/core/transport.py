@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from frequency.core.aggregate import REPORTS, pack, unpack
 from frequency.exceptions import InvalidReport
-from mechdesign.base.fields import TEXT, matching
-from mechdesign.base.text import reason as plainly
-from mechdesign.base.text import shown
+from mechdesign.base import TEXT, matching, shown
+from mechdesign.base import reason as plainly
 
 #: A structured array, one row a user, of the channel's ``report_dtype``.
 Reports: TypeAlias = npt.NDArray[np.void]

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.oracle import Oracle, checked_users
-from frequency.oracles.hadamard_response import HRR
+from frequency.core import Oracle, checked_users
+from frequency.oracles import HRR
 from mechdesign import Privacy
-from mechdesign.base.numbers import Floats, Rational, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Rational, shown, whole
 
 # ------------------------------------------------------------------------------------------------
 # The errors of the estimate of an item: its deviation, and what noise may reach among many.

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
+from frequency.core import Answer, ConfidenceInterval, normal_quantile
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign.base.numbers import Floats, is_whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, is_whole, shown
 
 if TYPE_CHECKING:
     pass

@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.algebra.exact_draws import WORD_BITS
+from frequency.algebra import WORD_BITS
 from frequency.exceptions import InvalidQuestion, InvalidValue
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Found, Gate, NamedItems
 from frequency.heavy.spelling import LONGEST, Spelling
 from frequency.heavy.spelt_prefixes import Walk
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Words, checked_counts, is_whole, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Items, Words, checked_counts, is_whole, set_fields, shown, whole
 
 
 def listed(

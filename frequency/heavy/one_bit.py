@@ -10,18 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
-from frequency.core.oracle import Oracle, checked_users
-from frequency.core.protocol import Protocol, channel_of
+from frequency.core import Aggregate, Channel, Oracle, Protocol, Reports, channel_of, checked_users
 from frequency.heavy.found import Found
 from frequency.heavy.prefix_tree import HeavyHitterProtocol, check_request
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
-from frequency.oracles.count_mean_sketch import checked_size
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Rational, whole
-from mechdesign.base.text import shown
+from frequency.oracles import checked_size
+from mechdesign.base import Floats, Rational, set_fields, shown, whole
 
 Wrapped: TypeAlias = Channel | Protocol  #: The type of what public coins may draw the reports of.
 

@@ -19,22 +19,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, local_privacy
-from frequency.core.deployable import json_integer
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, Protocol, Reports, json_integer, local_privacy
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.listing import Universe, listed, listed_texts, nothing
 from frequency.heavy.prefixes import ACCIDENT, Prefixes
 from frequency.heavy.spelling import LONGEST
 from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
-from frequency.oracles.count_mean_sketch import checked_size
-from frequency.oracles.hadamard_response import HRR
-from frequency.oracles.local_hashing import OLH
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Rational, Words, is_whole, whole
-from mechdesign.base.text import shown
+from frequency.oracles import HRR, OLH, checked_size
+from mechdesign.base import Floats, Rational, Words, is_whole, set_fields, shown, whole
 
 # ------------------------------------------------------------------------------------------------
 # HeavyHitterProtocol: the base of protocols that list frequent items.

@@ -10,13 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from frequency.algebra.hash_functions import LinearHash
-from frequency.core.aggregate import Aggregate
-from frequency.core.deployable import json_integer
-from frequency.core.mixture import Mixture, weights_of
-from frequency.core.oracle import Oracle
-from frequency.oracles.randomized_response import GRR
-from mechdesign.base.numbers import Floats, Items, Words
+from frequency.algebra import LinearHash
+from frequency.core import Aggregate, Mixture, Oracle, json_integer, weights_of
+from frequency.oracles import GRR
+from mechdesign.base import Floats, Items, Words
 
 #: The probability that some prefix of a level that nobody holds counts as heavy when confusion is
 #: resolved.

@@ -11,18 +11,26 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD, uniform
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate, SignSum
-from frequency.core.blanket import law_of_ratio
-from frequency.core.channel import UNNUMBERED, Channel, Reports, smallest_integer
-from frequency.core.deployable import Step, json_integers
-from frequency.core.oracle import Oracle, variance_of
-from frequency.core.public_coins import Menu
-from frequency.core.tally import Sample, public
+from frequency.algebra import WORD, Coins, uniform
+from frequency.core import (
+    UNNUMBERED,
+    Aggregate,
+    Channel,
+    Menu,
+    Oracle,
+    Reports,
+    Sample,
+    SignSum,
+    Step,
+    json_integers,
+    law_of_ratio,
+    public,
+    smallest_integer,
+    variance_of,
+)
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.privacy_proof import OneBitProof, acceptances
 
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Words, whole
+from mechdesign.base import Words, set_fields, whole
 
 LONGEST = 64  #: The length of the longest texts in bytes.
 

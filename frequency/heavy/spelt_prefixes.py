@@ -16,14 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.hash_functions import LinearHash
-from frequency.core.aggregate import Aggregate
+from frequency.algebra import LinearHash
+from frequency.core import Aggregate
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Gate
 from frequency.heavy.prefixes import ACCIDENT, Level, PartEstimates, Prefixes, without_sharing
 from frequency.heavy.spelling import Prefixed, Spelling
-from frequency.oracles.local_hashing import OLH
-from mechdesign.base.numbers import Floats, Items, Rational, Words
+from frequency.oracles import OLH
+from mechdesign.base import Floats, Items, Rational, Words
 
 #: The number of bits of the shortest prefixes, and the step from each to the next longer one.
 _FIRST, _STEP = 16, 12

@@ -14,33 +14,36 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.algebra.error_correcting_codes import Code as Code
-from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.hash_functions import MOST_FUNCTIONS, Coins, LinearHash
-from frequency.core.aggregate import Aggregate, SignSum
-from frequency.core.blanket import (
+from frequency.algebra import MOST_FUNCTIONS, Coins, LinearHash, TruthOrLie, uniform
+from frequency.algebra import Code as Code
+from frequency.core import (
+    Aggregate,
+    Channel,
+    Estimate,
     JointLaw,
+    Reports,
+    Sample,
+    SignSum,
+    Step,
+    checked_users,
     independent,
+    json_integer,
+    local_privacy,
     of_two_likelihoods,
     product_law,
+    signs,
+    smallest_integer,
     two_likelihoods,
 )
-from frequency.core.channel import Channel, Reports, local_privacy, smallest_integer
-from frequency.core.deployable import Step, json_integer
-from frequency.core.estimate import Estimate
-from frequency.core.oracle import checked_users
-from frequency.core.tally import Sample, signs
 from frequency.heavy.error_bound import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.prefix_tree import HeavyHitterProtocol
 from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
-from frequency.oracles.count_mean_sketch import JLOracle
+from frequency.oracles import JLOracle
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Floats, Items, Words, whole
-from mechdesign.base.text import shown
+from mechdesign.base import BitSource, Floats, Items, Words, set_fields, shown, whole
 from mechdesign.symbolic.proof_rules import (
     BudgetShare,
     CompositionProof,

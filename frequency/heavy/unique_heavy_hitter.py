@@ -11,18 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.algebra.error_correcting_codes import Code
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
+from frequency.algebra import Code
+from frequency.core import Aggregate, Reports
 from frequency.exceptions import InvalidValue
 from frequency.heavy.error_bound import ItemErrors, noise_of_signs, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.prefix_tree import HeavyHitterProtocol
-from frequency.oracles.hadamard_response import SignChannel
+from frequency.oracles import SignChannel
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items, Words, bit_source
-from mechdesign.symbolic.proof_rules import ItemLaw, Randomiser, ReportKind
+from mechdesign.base import BitSource, Floats, Items, Words, bit_source
+from mechdesign.symbolic import ItemLaw, Randomiser, ReportKind
 from mechdesign.symbolic.semialgebraic import rational
 
 

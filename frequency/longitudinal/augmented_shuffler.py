@@ -29,17 +29,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import LARGEST_LIST, Reports
-from frequency.core.enumerated_oracle import EnumeratedOracle
-from frequency.core.estimate import Estimate
-from frequency.core.oracle import checked_users, spread_out
+from frequency.core import (
+    LARGEST_LIST,
+    Aggregate,
+    EnumeratedOracle,
+    Estimate,
+    Reports,
+    checked_users,
+    spread_out,
+)
 from frequency.exceptions import IncompatibleAggregate
-from frequency.oracles.randomized_response import GRR
+from frequency.oracles import GRR
 from mechdesign.accounting.dummy_counts import AmongDummies
 from mechdesign.accounting.pair_law import log_above
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Rational, bit_source
+from mechdesign.base import Floats, Items, Rational, bit_source, set_fields
 
 LARGEST_KINDS = 1 << 12  #: The most kinds of reports: there are dummies of each.
 

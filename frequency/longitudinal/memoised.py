@@ -29,18 +29,31 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import chances
-from frequency.core.aggregate import canonical
-from frequency.core.channel import Channel, Reports, local_privacy
-from frequency.core.deployable import json_integers, sponge
-from frequency.core.protocol import Protocol, channel_of
+from frequency.algebra import chances
+from frequency.core import (
+    Channel,
+    Protocol,
+    Reports,
+    canonical,
+    channel_of,
+    json_integers,
+    local_privacy,
+    sponge,
+)
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.accounting.shuffling import LARGEST_PERMANENT, DailyReports
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Items, Rational, bit_source, whole
-from mechdesign.base.text import rounded_up, shown
+from mechdesign.base import (
+    BitSource,
+    Items,
+    Rational,
+    bit_source,
+    rounded_up,
+    set_fields,
+    shown,
+    whole,
+)
 from mechdesign.exceptions import UnstatedLikelihoods
 
 

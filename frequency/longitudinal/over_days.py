@@ -18,14 +18,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, normal_quantile
-from frequency.core.enumerated_oracle import EnumeratedOracle
-from frequency.core.oracle import Oracle, checked_users, variance_of
+from frequency.core import (
+    Aggregate,
+    Answer,
+    EnumeratedOracle,
+    Oracle,
+    checked_users,
+    normal_quantile,
+    variance_of,
+)
 from frequency.exceptions import InvalidValue, UnknownVariance
 from frequency.longitudinal.memoised import Memoised
-from mechdesign.base.numbers import Floats, checked_counts
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, checked_counts, shown
 
 # ------------------------------------------------------------------------------------------------
 # What all reports of a user together tell of the values of all days, by enumeration.

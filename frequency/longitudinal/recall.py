@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.transport import Reports
+from frequency.core import Reports
 from frequency.exceptions import InvalidValue
-from mechdesign.base.numbers import Items, checked_counts
+from mechdesign.base import Items, checked_counts
 
 
 class Kept(Protocol):

@@ -33,8 +33,7 @@ import scipy
 
 from frequency.exceptions import InvalidEstimates
 from frequency.marginals.estimate import MarginalEstimate
-from mechdesign.base.numbers import Floats
-from mechdesign.base.text import printable, shown
+from mechdesign.base import Floats, printable, shown
 
 # The number of terms of the series for the distribution of a weighted sum of squares: its error is
 # then below 1e-5, or 1e-3 near the value 0.

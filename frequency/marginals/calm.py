@@ -15,17 +15,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle, checked_users
+from frequency.core import Aggregate, Oracle, checked_users
 from frequency.marginals.consistency import ConsistentEstimate, Overlap
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.views import ViewProtocol, Views, _spread
-from frequency.oracles.randomized_response import GRR
-from frequency.oracles.unary_encoding import OUE
+from frequency.oracles import GRR, OUE
 from frequency.schema import Domain as Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Rational, whole
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Floats, Items, Rational, listed, set_fields, shown, whole
 
 Names = tuple[str, ...]
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
+from frequency.core import Aggregate
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.expectation_maximisation import EMEstimate
 from frequency.marginals.views import ViewProtocol, _spread
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 
 Names = tuple[str, ...]
 

@@ -10,16 +10,20 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, ConfidenceInterval, conditions
-from frequency.core.estimate import OfPopulation
-from frequency.core.quantiles import checked_sample
+from frequency.core import (
+    Aggregate,
+    Answer,
+    ConfidenceInterval,
+    OfPopulation,
+    checked_sample,
+    conditions,
+)
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.log_linear import Moments, cas, characters
 from frequency.marginals.model import MarginalModel
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base import Floats, Items
 
 #: The reason why there is no variance, of a protocol.
 UNKNOWN = "the variances of estimates of {} are not known"

@@ -17,31 +17,32 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie, root
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.blanket import (
+from frequency.algebra import Coins, TruthOrLie, root
+from frequency.core import (
+    Aggregate,
+    Channel,
     JointLaw,
+    Likelihood,
+    Reports,
+    Sample,
+    Step,
+    cells,
+    checked_users,
     independent,
     joint_law_of,
+    json_integers,
     law_of_ratio,
     product_law,
+    smallest_integer,
     two_likelihoods,
 )
-from frequency.core.channel import Channel, Reports, smallest_integer
-from frequency.core.deployable import Step, json_integers
-from frequency.core.likelihood import Likelihood
-from frequency.core.oracle import checked_users
-from frequency.core.tally import Sample, cells
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
-from mechdesign.base.text import shown
+from mechdesign.base import BitSource, Floats, Items, exact_sum, set_fields, shown, whole
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, favouring
 
 #: The largest number of cells of the marginals of all sets of k attributes together.

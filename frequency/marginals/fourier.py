@@ -16,20 +16,23 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD
-from frequency.core.aggregate import Aggregate
-from frequency.core.blanket import two_likelihoods
-from frequency.core.deployable import json_integers
-from frequency.core.likelihood import Likelihood, of_signs
-from frequency.core.mixture import Mixture, weights_of
+from frequency.algebra import WORD
+from frequency.core import (
+    Aggregate,
+    Likelihood,
+    Mixture,
+    json_integers,
+    of_signs,
+    two_likelihoods,
+    weights_of,
+)
 from frequency.marginals.protocol import MarginalProtocol, Table
-from frequency.oracles.hadamard_response import SignChannel
+from frequency.oracles import SignChannel
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Floats, Items, listed, shown
 
 #: The type of the index c of a Fourier coefficient: a number for each attribute, 0 for most.
 #:

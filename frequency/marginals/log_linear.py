@@ -29,7 +29,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items, cholesky
+from mechdesign.base import Floats, Items, cholesky
 
 _ROUNDS = 60  # the most Gauss-Newton steps, each with new scales of the parameters
 

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from frequency.core.quantiles import shared_out
+from frequency.core import shared_out
 from frequency.marginals.log_linear import LogLinear, Moments
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Floats, Items, listed, shown
 
 Names = tuple[str, ...]
 

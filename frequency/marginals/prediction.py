@@ -13,15 +13,13 @@ from itertools import combinations
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.likelihood import Ascent, maximised
+from frequency.core import Aggregate, Ascent, maximised
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.estimate import UNKNOWN, MarginalEstimate
 from frequency.marginals.log_linear import POOLED, LogLinear, Moments, cas, characters
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, shown, whole
 
 # ------------------------------------------------------------------------------------------------
 # Marginals by maximum likelihood: an EM decoder for every protocol.

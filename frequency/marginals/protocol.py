@@ -12,15 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
-from frequency.core.likelihood import Likelihood
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, Likelihood, Protocol, Reports
 from frequency.marginals.estimate import MarginalEstimate
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Rational, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Items, Rational, set_fields, shown, whole
 
 Table: TypeAlias = Hashable  #: The type of the name of a table that is decoded as a whole.
 

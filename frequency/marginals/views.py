@@ -15,19 +15,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.deployable import json_integers
-from frequency.core.likelihood import Likelihood
-from frequency.core.mixture import Mixture
-from frequency.core.oracle import Oracle
+from frequency.core import Aggregate, Likelihood, Mixture, Oracle, json_integers
 from frequency.marginals.protocol import MarginalProtocol, Table
-from frequency.oracles.hadamard_response import HRR
-from frequency.oracles.randomized_response import GRR
-from frequency.oracles.unary_encoding import OUE
+from frequency.oracles import GRR, HRR, OUE
 from frequency.schema import Domain
 from frequency.schema.domain import LARGEST_RECORDS
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import listed
+from mechdesign.base import Floats, Items, listed
 
 #: The most sets of attributes that users report on: the parameters, and messages, name them.
 LARGEST_VIEWS = 1 << 14

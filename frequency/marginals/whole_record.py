@@ -13,25 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.blanket import JointLaw
-from frequency.core.channel import Reports
-from frequency.core.likelihood import Likelihood
-from frequency.core.oracle import Oracle
-from frequency.core.public_coins import Menu
-from frequency.core.relabelled import Relabelled
+from frequency.algebra import Coins
+from frequency.core import Aggregate, JointLaw, Likelihood, Menu, Oracle, Relabelled, Reports
 from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
-from frequency.oracles.count_mean_sketch import HadamardCountMeanSketch
-from frequency.oracles.local_hashing import OLH
-from frequency.oracles.randomized_response import GRR
-from frequency.oracles.unary_encoding import OUE
+from frequency.oracles import GRR, OLH, OUE, HadamardCountMeanSketch
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, whole
-from mechdesign.base.text import shown
-from mechdesign.symbolic.privacy_proof import PrivacyProof
+from mechdesign.base import Floats, Items, set_fields, shown, whole
+from mechdesign.symbolic import PrivacyProof
 
 LARGEST = 1 << 22  #: How many different records the server tells apart one by one.
 

@@ -1,1 +1,5 @@
 """Frequency oracles, one a file."""
+
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,15 +12,33 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import UnaryBits, uniform
-from frequency.algebra.finite_field import binary_basis, walsh_hadamard
-from frequency.algebra.hash_functions import FEW, MOST_FUNCTIONS, Coins, PublicBits, features
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, coin, tossed
-from frequency.core.likelihood import Likelihood, of_signs
-from frequency.core.oracle import Oracle, checked_users, variance_of
-from frequency.core.tally import Sample, bits, public
+from frequency.algebra import (
+    FEW,
+    MOST_FUNCTIONS,
+    Coins,
+    PublicBits,
+    UnaryBits,
+    binary_basis,
+    features,
+    uniform,
+    walsh_hadamard,
+)
+from frequency.core import (
+    Aggregate,
+    Likelihood,
+    Oracle,
+    Reports,
+    Sample,
+    Step,
+    bits,
+    checked_users,
+    coin,
+    of_signs,
+    public,
+    smallest_integer,
+    tossed,
+    variance_of,
+)
 from frequency.oracles.hadamard_response import SignChannel
 from frequency.oracles.unary_encoding import (
     between,
@@ -32,10 +50,8 @@ from frequency.oracles.unary_encoding import (
     within,
 )
 from mechdesign import Audit
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Floats, Items, Words, exact_sum, whole
-from mechdesign.base.text import shown
-from mechdesign.symbolic.proof_rules import PublicDrawProof
+from mechdesign.base import BitSource, Floats, Items, Words, exact_sum, set_fields, shown, whole
+from mechdesign.symbolic import PublicDrawProof
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,30 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.finite_field import binary_basis, walsh_hadamard
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate, SignSum
-from frequency.core.channel import Channel, Reports, smallest_integer
-from frequency.core.deployable import Step, coin, lies, tossed, unstated
-from frequency.core.likelihood import Likelihood, of_signs
-from frequency.core.oracle import Oracle, checked_users, population_mean, spread_out
-from frequency.core.public_coins import Menu
-from frequency.core.tally import Sample, signs
+from frequency.algebra import Coins, TruthOrLie, binary_basis, uniform, walsh_hadamard
+from frequency.core import (
+    Aggregate,
+    Channel,
+    Likelihood,
+    Menu,
+    Oracle,
+    Reports,
+    Sample,
+    SignSum,
+    Step,
+    checked_users,
+    coin,
+    lies,
+    of_signs,
+    population_mean,
+    signs,
+    smallest_integer,
+    spread_out,
+    tossed,
+    unstated,
+)
 from mechdesign import Audit
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
+from mechdesign.base import BitSource, Floats, Items, exact_sum, set_fields, whole
 from mechdesign.symbolic.proof_rules import PublicDrawProof, Randomiser, favouring
 
 # ------------------------------------------------------------------------------------------------

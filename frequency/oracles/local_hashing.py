@@ -13,26 +13,37 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.error_correcting_codes import walkable, walked
-from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.finite_field import VectorSpace, best_order, space
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, coin, lies, tossed
-from frequency.core.likelihood import Likelihood
-from frequency.core.oracle import (
+from frequency.algebra import (
+    Coins,
+    TruthOrLie,
+    VectorSpace,
+    best_order,
+    space,
+    uniform,
+    walkable,
+    walked,
+)
+from frequency.core import (
+    Aggregate,
+    Likelihood,
+    Menu,
     Oracle,
+    Reports,
+    Sample,
+    Step,
     Support,
+    coin,
     in_blocks,
+    lies,
+    public,
+    smallest_integer,
     spread_out,
+    tossed,
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu
-from frequency.core.tally import Sample, public
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import PublicDrawProof, favouring
 
 

@@ -10,22 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie, uniform
-from frequency.algebra.finite_field import VectorSpace, best_order, space
-from frequency.algebra.hash_functions import Coins
-from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, json_integer
-from frequency.core.oracle import (
+from frequency.algebra import Coins, TruthOrLie, VectorSpace, best_order, space, uniform
+from frequency.core import (
+    Menu,
     Oracle,
+    Reports,
+    Step,
     Support,
     in_blocks,
+    json_integer,
+    smallest_integer,
     spread_out,
     variance_of,
     variance_of_scores,
 )
-from frequency.core.public_coins import Menu
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 

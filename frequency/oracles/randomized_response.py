@@ -13,16 +13,22 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import TruthOrLie
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, lies
-from frequency.core.likelihood import Likelihood
-from frequency.core.oracle import Oracle, Support, variance_of, variance_of_scores
-from frequency.core.public_coins import Menu
+from frequency.algebra import Coins, TruthOrLie
+from frequency.core import (
+    Aggregate,
+    Likelihood,
+    Menu,
+    Oracle,
+    Reports,
+    Step,
+    Support,
+    lies,
+    smallest_integer,
+    variance_of,
+    variance_of_scores,
+)
 from mechdesign import Audit, Mechanism, named
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 

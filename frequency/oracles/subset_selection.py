@@ -11,17 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD, bernoulli, bernoulli_bits, uniform
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
-from frequency.core.deployable import Step, json_integer
-from frequency.core.oracle import Oracle, Support, population_mean, variance_of
-from frequency.core.public_coins import Menu
-from frequency.core.tally import Sample, cells
+from frequency.algebra import WORD, Coins, bernoulli, bernoulli_bits, uniform
+from frequency.core import (
+    Aggregate,
+    Menu,
+    Oracle,
+    Reports,
+    Sample,
+    Step,
+    Support,
+    cells,
+    json_integer,
+    population_mean,
+    variance_of,
+)
 from frequency.oracles.unary_encoding import between, bits_at, column_sums, packed, within
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum
+from mechdesign.base import BitSource, Floats, Items, exact_sum
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from frequency.core.channel import local_privacy
-from frequency.core.enumerated_oracle import EnumeratedOracle
-from frequency.core.oracle import Oracle
+from frequency.core import EnumeratedOracle, Oracle, local_privacy
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.projective_geometry import ProjectiveGeometry
@@ -16,9 +14,7 @@ from frequency.oracles.randomized_response import GRR
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
 from mechdesign import Mechanism, Privacy, PrivacyViolation
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational
-from mechdesign.base.text import shown
+from mechdesign.base import Rational, set_fields, shown
 
 
 @dataclass(frozen=True, init=False)

@@ -11,15 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD, TruthOrLie, UnaryBits
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
-from frequency.core.deployable import Step, json_integer
-from frequency.core.oracle import Oracle, Support
-from frequency.core.tally import Sample, bits
+from frequency.algebra import WORD, Coins, TruthOrLie, UnaryBits
+from frequency.core import Aggregate, Oracle, Reports, Sample, Step, Support, bits, json_integer
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import (
     BudgetShare,
     CompositionProof,

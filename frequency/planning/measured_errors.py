@@ -11,16 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, conditions
+from frequency.core import Answer, conditions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
-from mechdesign.base.csv_rows import comma_separated
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Between, Floats, Items, whole
-from mechdesign.base.text import aligned, shown
+from mechdesign.base import (
+    Between,
+    Floats,
+    Items,
+    ProgressMeter,
+    aligned,
+    comma_separated,
+    shown,
+    whole,
+)
 
 CONFIDENCE = 0.95  #: Of the intervals whose coverage is measured, each by itself.
 

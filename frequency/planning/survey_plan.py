@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from frequency.schema import Attribute, Schema, Survey, Text
 from frequency.schema.attribute import ItemAttribute
 from mechdesign import InvalidRequest, Ledger, Plan, plan
-from mechdesign.base.numbers import Rational
-from mechdesign.base.text import brief, listed, printable, shown
+from mechdesign.base import Rational, brief, listed, printable, shown
 from mechdesign.planning.planner import task_key
 from mechdesign.planning.ranking import Candidate
 from mechdesign.planning.task import unknown_task

@@ -12,9 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from frequency.algebra.exact_draws import WORD_BITS
-from frequency.core.channel import local_privacy
-from frequency.core.oracle import Oracle
+from frequency.algebra import WORD_BITS
+from frequency.core import Oracle, local_privacy
 from frequency.exceptions import UnknownVariance
 from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bound
 from frequency.heavy.error_bound import ItemErrors
@@ -38,18 +37,21 @@ from frequency.marginals import (
 from frequency.marginals.prediction import FittedErrors, linear_variance
 from frequency.marginals.views import ViewProtocol
 from frequency.marginals.whole_record import InputProtocol
-from frequency.oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch, JLOracle
-from frequency.oracles.hadamard_response import HRR
-from frequency.oracles.local_hashing import OLH
-from frequency.oracles.projective_geometry import ProjectiveGeometry
-from frequency.oracles.randomized_response import GRR
-from frequency.oracles.subset_selection import SubsetSelection
-from frequency.oracles.tabular_response import oracle_over
-from frequency.oracles.unary_encoding import OUE, SUE
+from frequency.oracles import (
+    GRR,
+    HRR,
+    OLH,
+    OUE,
+    SUE,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    JLOracle,
+    ProjectiveGeometry,
+    SubsetSelection,
+    oracle_over,
+)
 from frequency.schema.domain import LARGEST_RECORDS, Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.text import brief
+from mechdesign.base import Rational, brief, set_fields, whole
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning import trust as search
 from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task

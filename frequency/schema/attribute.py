@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import bare_tuple
+from frequency.core import bare_tuple
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
 from frequency.schema.column import Column
-from mechdesign.base.numbers import Between, Floats, Items
-from mechdesign.base.text import listed, printable, shown
+from mechdesign.base import Between, Floats, Items, listed, printable, shown
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]  #: The fate of a missing value.
 

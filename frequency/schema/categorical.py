@@ -12,9 +12,7 @@ import numpy as np
 from frequency.exceptions import A_VALUE
 from frequency.schema.attribute import ABSENT, MOST_ITEMS, UNKNOWN, Attribute, Coded, ItemAttribute
 from frequency.schema.column import Column, is_no_value, is_readable, texts_of
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Items, whole
-from mechdesign.base.text import listed, printable, shown
+from mechdesign.base import Items, listed, printable, set_fields, shown, whole
 
 _SHOWN = 8  # labels that a message names
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base.numbers import Items
-from mechdesign.base.text import printable, shown
+from mechdesign.base import Items, printable, shown
 
 #: Texts that say that there is no value, unless they are labels.
 NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")

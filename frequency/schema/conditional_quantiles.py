@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, normal_quantile
-from frequency.core.quantiles import fractions, quantile
-from mechdesign.base.numbers import Floats, Integers
+from frequency.core import Answer, fractions, normal_quantile, quantile
+from mechdesign.base import Floats, Integers
 
 
 class ConditionalQuantiles:

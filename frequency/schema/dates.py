@@ -15,9 +15,7 @@ from frequency.exceptions import InvalidQuestion
 from frequency.schema.attribute import ABOVE, BELOW, MOST_ITEMS
 from frequency.schema.column import Column, seconds, time_of
 from frequency.schema.numeric import Ordered, filled
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import printable, shown
+from mechdesign.base import Floats, Items, printable, set_fields, shown
 
 _YEAR = re.compile(r"\d{4}", re.ASCII)
 

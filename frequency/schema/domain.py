@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import place_of
+from frequency.core import place_of
 from frequency.exceptions import InvalidQuestion, InvalidValue
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, checked_counts, is_whole
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Floats, Items, checked_counts, is_whole, listed, set_fields, shown
 
 LARGEST_RECORDS = 1 << 62  #: The largest number of different records where they are numbered.
 

@@ -17,8 +17,7 @@ from frequency.schema.column import Column, is_no_value, number_of, texts_of, ti
 from frequency.schema.dates import Dates, Every
 from frequency.schema.numeric import LARGEST, Numeric
 from frequency.schema.schema import Schema
-from mechdesign.base.numbers import Items
-from mechdesign.base.text import shown
+from mechdesign.base import Items, shown
 from mechdesign.exceptions import InvalidTable
 
 _MOST_LABELS = 1 << 8  # A column of more different texts is one of short texts, or is left out

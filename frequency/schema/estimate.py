@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile, place_of, plain
-from frequency.core.quantiles import fractions
+from frequency.core import Answer, ConfidenceInterval, fractions, normal_quantile, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.numeric import Ordered
 from frequency.schema.schema import Schema
-from mechdesign.base.csv_rows import untaken
-from mechdesign.base.numbers import Between, Floats, Integers
-from mechdesign.base.text import printable
+from mechdesign.base import Between, Floats, Integers, printable, untaken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.scale import FuncScale
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
-from frequency.core.answer import Answer, of_each, place_of
+from frequency.core import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, ItemAttribute
 from frequency.schema.numeric import Ordered
@@ -38,22 +38,25 @@ from frequency.schema.plot import (
     rounded,
     title,
 )
-from mechdesign.base.figures import (
+from mechdesign.base import (
     COLOURS,
     HATCHES,
     MUTED,
+    Between,
+    Floats,
     PlainNumbers,
     caption_above,
     fitting,
     ink_on,
     legend_above,
+    listed,
     mark_numbers,
     panel,
+    printable,
+    shown,
     style,
     text_size,
 )
-from mechdesign.base.numbers import Between, Floats
-from mechdesign.base.text import listed, printable, shown
 
 MOST_PARTS = 8  #: The most parts that a tile of a mosaic is divided into.
 

@@ -16,10 +16,8 @@ import numpy.typing as npt
 from frequency.exceptions import InvalidCell, InvalidQuestion
 from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS, ItemAttribute, Span
 from frequency.schema.column import Column, number_of
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Between, Floats, Items
-from mechdesign.base.numbers import whole as whole_number
-from mechdesign.base.text import printable, shown
+from mechdesign.base import Between, Floats, Items, printable, set_fields, shown
+from mechdesign.base import whole as whole_number
 
 # ------------------------------------------------------------------------------------------------
 # Ordered: attributes whose values are put into bins, of which ranges are asked.

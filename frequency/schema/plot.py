@@ -19,12 +19,13 @@ from matplotlib.figure import Figure
 
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.numeric import Ordered
-from mechdesign.base.figures import (
+from mechdesign.base import (
     BAND,
     COLOURS,
     ESTIMATE,
     MUTED,
     TRUTH,
+    Floats,
     PlainNumbers,
     caption_above,
     fitting,
@@ -32,10 +33,9 @@ from mechdesign.base.figures import (
     mark_dates,
     mark_numbers,
     panel,
+    printable,
     text_size,
 )
-from mechdesign.base.numbers import Floats
-from mechdesign.base.text import printable
 
 # ------------------------------------------------------------------------------------------------
 # Numbers and dates along the axes of figures: what can be drawn, and where its ticks are.

@@ -20,18 +20,21 @@ from frequency.schema.column import columns_of
 from frequency.schema.dates import Dates
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
 from frequency.schema.numeric import Numeric, Ordered
-from mechdesign.base.fields import (
+from mechdesign.base import (
     JSON_BYTES,
+    aligned,
     digest_of,
     from_json,
     intact,
+    listed,
+    opened,
+    replacing,
     require_declared,
     require_shallow,
     set_fields,
+    shown,
     spelt,
 )
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.text import aligned, listed, shown
 
 _KINDS: dict[str, type[Attribute]] = {
     kind.kind: kind for kind in (Categorical, Numeric, Dates, Boolean, Text)

@@ -11,16 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
-from frequency.core.protocol import Protocol, channel_of
-from frequency.core.relabelled import Relabelled
+from frequency.core import Aggregate, Channel, Protocol, Relabelled, Reports, channel_of
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.categorical import Text
 from frequency.schema.domain import Domain
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.schema import Encoded, Schema
-from mechdesign.base.text import listed, shown
+from mechdesign.base import listed, shown
 
 
 class ClippedValues(UserWarning):

@@ -28,14 +28,13 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.protocol import channel_of
+from frequency.core import Aggregate, channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.batch_file import RefusedFile
 from frequency.storage.collection import Collected, aggregate_files
 from frequency.storage.formats import read_reports, write_reports
 from frequency.storage.protocol_file import load_protocol, save_protocol
-from mechdesign.base.files import opened, replacing
+from mechdesign.base import opened, replacing
 
 if TYPE_CHECKING:
     from frequency.storage.parquet import parquet_header

@@ -17,11 +17,9 @@ from typing import IO
 
 import numpy as np
 
-from frequency.core.aggregate import beginning, pack
-from frequency.core.channel import Channel, Reports
-from frequency.core.transport import Batch
+from frequency.core import Batch, Channel, Reports, beginning, pack
 from frequency.exceptions import InvalidReport
-from mechdesign.base.files import opened
+from mechdesign.base import opened
 
 GROUP = 1 << 20  #: Reports that are handled at a time, unless they are long.
 

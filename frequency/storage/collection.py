@@ -27,9 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.aggregate import REPORTS, Aggregate, differing
-from frequency.core.channel import Channel
-from frequency.core.protocol import channel_of
+from frequency.core import REPORTS, Aggregate, Channel, channel_of, differing
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.batch_file import Outline, RefusedFile, batch_of
 from frequency.storage.formats import Paths, file_of, listing_of
@@ -50,10 +48,18 @@ from frequency.storage.workers import (
     settle,
 )
 from mechdesign import InvalidFile
-from mechdesign.base.fields import TEXT, list_of, row_of, table_of
-from mechdesign.base.files import ProgressMeter, opened, replacing
-from mechdesign.base.numbers import whole
-from mechdesign.base.text import printable, reason
+from mechdesign.base import (
+    TEXT,
+    ProgressMeter,
+    list_of,
+    opened,
+    printable,
+    reason,
+    replacing,
+    row_of,
+    table_of,
+    whole,
+)
 
 # ------------------------------------------------------------------------------------------------
 # The state of what has been counted of which files: right at every moment, in memory and file.

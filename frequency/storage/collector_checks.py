@@ -72,11 +72,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.protocol import channel_of
-from frequency.core.tally import Sample
-from mechdesign.base.numbers import Floats
-from mechdesign.base.text import aligned, shown
+from frequency.core import Aggregate, Sample, channel_of
+from mechdesign.base import Floats, aligned, shown
 
 if TYPE_CHECKING:
     from frequency.storage.collection import Collected

@@ -17,9 +17,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
-from frequency.core.protocol import channel_of
+from frequency.core import Aggregate, Reports, channel_of
 from frequency.exceptions import WorkersLost
 from frequency.storage.workers import Pool
 

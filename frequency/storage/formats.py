@@ -17,11 +17,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.core.channel import Channel, Reports
-from frequency.core.protocol import channel_of
+from frequency.core import Channel, Reports, channel_of
 from frequency.storage.batch_file import BatchFile, ReportsFile, batch_of
 from frequency.storage.line_file import LineFile
-from mechdesign.base.files import replacing
+from mechdesign.base import replacing
 
 
 def _parquet() -> type[ReportsFile]:

@@ -24,8 +24,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Channel, Reports
-from frequency.core.transport import WIRE, new_id
+from frequency.core import WIRE, Channel, Reports, new_id
 from frequency.exceptions import InvalidReport
 from frequency.storage.batch_file import (
     REPLACED,
@@ -35,8 +34,7 @@ from frequency.storage.batch_file import (
     digest_of_content,
     digest_of_id,
 )
-from mechdesign.base.files import opened
-from mechdesign.base.text import listed, shown
+from mechdesign.base import listed, opened, shown
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 

@@ -26,10 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from frequency.core.aggregate import REPORTS, canonical, differing
-from frequency.core.channel import Channel, Reports
-from frequency.core.protocol import channel_of
-from frequency.core.transport import new_id
+from frequency.core import REPORTS, Channel, Reports, canonical, channel_of, differing, new_id
 from frequency.storage.batch_file import (
     GROUP,
     REPLACED,
@@ -39,18 +36,18 @@ from frequency.storage.batch_file import (
     digest_of_id,
     most,
 )
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     TEXT,
     digest_of,
     from_json,
     list_of,
+    opened,
     record,
     row_of,
+    shown,
     whole_number,
 )
-from mechdesign.base.files import opened
-from mechdesign.base.text import shown
 
 try:
     import pyarrow as pa

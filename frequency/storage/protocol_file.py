@@ -19,31 +19,31 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core.aggregate import canonical, differing
-from frequency.core.channel import Channel
-from frequency.core.oracle import Oracle
-from frequency.core.protocol import Protocol, channel_of
+from frequency.core import Channel, Oracle, Protocol, canonical, channel_of, differing
 from frequency.schema import Domain, Schema
 from mechdesign import InvalidFile, Mechanism
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     TEXT,
     content_of,
     digest_of,
     from_json,
+    from_text,
     intact,
     list_of,
     optional,
+    printable,
     record,
+    replacing,
     require_declared,
     require_same,
     row_of,
+    shown,
     spelt,
     table_of,
+    to_text,
     whole_number,
 )
-from mechdesign.base.files import replacing
-from mechdesign.base.text import from_text, printable, shown, to_text
 from mechdesign.mechanism.files import Work, checked, described
 
 FORMAT, VERSION = "mechdesign.protocol", 2

@@ -19,12 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Reports
+from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base.csv_rows import Utf8Stream, opened_csv
-from mechdesign.base.files import opened
-from mechdesign.base.numbers import BitSource
-from mechdesign.base.text import shown
+from mechdesign.base import BitSource, Utf8Stream, opened, opened_csv, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
 try:

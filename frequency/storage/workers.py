@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Channel, Reports
+from frequency.core import Channel, Reports
 from frequency.exceptions import WorkersLost
 from frequency.storage.batch_file import Outline, RefusedFile
 from frequency.storage.formats import file_of

@@ -27,8 +27,7 @@ from mechdesign.accounting.shuffling import (
     Shuffled,
     thinned,
 )
-from mechdesign.base.numbers import Rational, exact, whole
-from mechdesign.base.text import brief, plain_name, shown, to_text
+from mechdesign.base import Rational, brief, exact, plain_name, shown, to_text, whole
 from mechdesign.exceptions import MechanismError, UnboundedRatio
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import exact_epsilon

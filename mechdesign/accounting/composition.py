@@ -20,7 +20,7 @@ from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below,
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.accounting.promises import RenyiCurve, exact_order
 from mechdesign.accounting.shuffling import Shuffled
-from mechdesign.base.numbers import Rational, ball, precision
+from mechdesign.base import Rational, ball, precision
 from mechdesign.mechanism.table import Table
 
 #: The type of what is composed: mechanisms, their privacy losses, and shuffled collections.

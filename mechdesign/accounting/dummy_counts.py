@@ -40,8 +40,7 @@ from flint import arb
 
 from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.numbers import BitSource, Rational, ball, precision
-from mechdesign.base.text import brief
+from mechdesign.base import BitSource, Rational, ball, brief, precision
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import exact_epsilon
 

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from flint import acb, acb_mat, arb
 
-from mechdesign.base.numbers import Floats, precision
+from mechdesign.base import Floats, precision
 
 #: The periods P, relative to the standard deviation of the tilted S.
 _UPPER_PERIOD, _LOWER_PERIOD = 16.0, 24.0

@@ -26,20 +26,24 @@ from mechdesign.accounting.account import (
 )
 from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, LARGEST_PERMANENT, TRUST
-from mechdesign.base.fields import (
+from mechdesign.base import (
     FRACTION_TEXT,
     TEXT,
+    Rational,
+    aligned,
     content_of,
+    from_text,
     intact,
     list_of,
     optional,
+    printable,
     record,
+    replacing,
     row_of,
+    shown,
+    to_text,
     whole_number,
 )
-from mechdesign.base.files import replacing
-from mechdesign.base.numbers import Rational
-from mechdesign.base.text import aligned, from_text, printable, shown, to_text
 from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import exact_epsilon
 

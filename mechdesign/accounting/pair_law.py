@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base.numbers import Floats, Rational, ball, exact, precision
-from mechdesign.base.text import brief
+from mechdesign.base import Floats, Rational, ball, brief, exact, precision
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 

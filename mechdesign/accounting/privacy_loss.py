@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mechdesign.accounting.pair_law import LARGEST_RATIO, exp_above, log_above
-from mechdesign.base.numbers import Floats, Rational, exact
+from mechdesign.base import Floats, Rational, exact
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import EPSILON_LIMIT, Metric, Privacy, exact_epsilon

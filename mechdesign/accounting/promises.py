@@ -13,9 +13,7 @@ from flint import arb
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
 from mechdesign.accounting.pair_law import exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, ball, exact, precision
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Rational, ball, brief, exact, precision, set_fields, shown
 from mechdesign.privacy import exact_epsilon
 
 _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)  #: The limits of rho and epsilon.

@@ -28,9 +28,7 @@ from mechdesign.accounting.pair_law import (
     require_pair_law,
 )
 from mechdesign.accounting.privacy_loss import PrivacyLoss, dominating
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Rational, ball, exact, precision, whole
-from mechdesign.base.text import brief
+from mechdesign.base import Floats, Rational, ball, brief, exact, precision, set_fields, whole
 from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
 from mechdesign.mechanism.table import Table
 from mechdesign.privacy import Metric, Privacy, exact_epsilon

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mechdesign import losses, named
-from mechdesign.base.csv_rows import headless_rows
-from mechdesign.base.numbers import exact
-from mechdesign.base.text import brief, printable
+from mechdesign.base import brief, exact, headless_rows, printable
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

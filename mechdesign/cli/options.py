@@ -16,11 +16,8 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from mechdesign import losses
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.base.csv_rows import SEPARATORS, headless_rows
-from mechdesign.base.fields import format_of
-from mechdesign.base.numbers import Rational, exact
-from mechdesign.base.text import printable
+from mechdesign.accounting import Ledger
+from mechdesign.base import SEPARATORS, Rational, exact, format_of, headless_rows, printable
 from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 PICTURES = (".png", ".pdf", ".svg")

@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting import Ledger
 from mechdesign.accounting.pair_law import exp_above
-from mechdesign.base.files import replacing
-from mechdesign.base.text import rounded_up
+from mechdesign.base import replacing, rounded_up
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
-from mechdesign.base.text import printable, reason
+from mechdesign.base import printable, reason
 from mechdesign.cli.mechanism_commands import (
     add_audit,
     add_compare,

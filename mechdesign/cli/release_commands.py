@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.base.csv_rows import untaken, write_csv
-from mechdesign.base.numbers import exact
-from mechdesign.base.text import aligned, printable, to_text
+from mechdesign.base import aligned, exact, printable, to_text, untaken, write_csv
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,
@@ -38,14 +36,18 @@ from mechdesign.cli.options import (
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
 from mechdesign.privacy import Privacy
-from mechdesign.tables.axes import Axes
-from mechdesign.tables.contingency import ContingencyRelease, release_contingency
+from mechdesign.tables import (
+    Axes,
+    ContingencyRelease,
+    SuppressionRule,
+    TableRelease,
+    TotalEstimate,
+    compare_suppression,
+    release,
+    release_contingency,
+)
 from mechdesign.tables.counts_csv import read_counts, read_groups
 from mechdesign.tables.design_cache import TOTAL
-from mechdesign.tables.estimates import TotalEstimate
-from mechdesign.tables.suppression import SuppressionRule
-from mechdesign.tables.suppression_comparison import compare_suppression
-from mechdesign.tables.table_release import TableRelease, release
 
 _SHOWN = 8  # sizes of groups whose errors are printed; --json has all
 

@@ -23,7 +23,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from flint import arb
 
-from mechdesign.base.numbers import Floats, ball
+from mechdesign.base import Floats, ball
 
 Slope = tuple[Fraction, ...]  #: The type of an exact slope, one number for each argument.
 

@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import ball, exact, precision
-from mechdesign.base.text import brief
+from mechdesign.base import ball, brief, exact, precision, set_fields
 from mechdesign.convex.atoms import OutsideDomain, upper
 from mechdesign.convex.reading import (
     ConvexProgram,

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, precision
+from mechdesign.base import Floats, precision
 from mechdesign.convex.atoms import Affine, OutsideDomain, rational
 from mechdesign.convex.certificate import PRECISION, ConvexCertificate, objective_of
 from mechdesign.convex.reading import ConvexProgram, costs_of

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base.numbers import Floats, ball, precision
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Floats, ball, brief, precision, shown
 from mechdesign.convex.atoms import (
     Affine,
     Atom,

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from mechdesign.base.numbers import Booleans, Floats
+from mechdesign.base import Booleans, Floats
 from mechdesign.convex.atoms import Affine, rational
 from mechdesign.convex.reading import ConvexProgram, SupportingPlane, load
 from mechdesign.convex.statement import Statement

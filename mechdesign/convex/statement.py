@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, shown
 from mechdesign.convex.atoms import Affine, Largest, combined
 from mechdesign.convex.reading import ConvexProgram, Reader, costs_of, load
 from mechdesign.exceptions import Infeasible, InvalidExpression

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.csv_rows import comma_separated, write_csv
-from mechdesign.base.files import opened
-from mechdesign.base.numbers import Floats, whole
-from mechdesign.base.text import aligned, shown
+from mechdesign.base import Floats, aligned, comma_separated, opened, shown, whole, write_csv
 from mechdesign.evaluate.measures import Measure, Population, RepeatErrors, Summary, first, truth
 from mechdesign.evaluate.sweeps import apart, sweep
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.numbers import Between, Floats, Integers, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Between, Floats, Integers, shown, whole
 
 #: A function of answers and of the truth, both of shape (number,).
 Measure: TypeAlias = Callable[[Floats, Floats], float]

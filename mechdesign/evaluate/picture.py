@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from mechdesign.base.figures import legend_entries, look, mark_numbers, style
-from mechdesign.base.text import listed, printable, shown
+from mechdesign.base import legend_entries, listed, look, mark_numbers, printable, shown, style
 from mechdesign.evaluate.measures import Summary
 
 _ACROSS = 3  # panels in a row, at most

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.files import ProgressMeter
+from mechdesign.base import ProgressMeter
 
 
 def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str = "") -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 from mechdesign.local.optimality import Criterion
 from mechdesign.local.patterns import Patterns
 

@@ -19,8 +19,7 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats, ProgressMeter
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, ZERO, Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

@@ -11,8 +11,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.numbers import Rational, precision, whole
-from mechdesign.base.text import brief
+from mechdesign.base import Rational, brief, precision, whole
 from mechdesign.local.column_generation import Candidates, generated
 from mechdesign.lp.basis import Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 
 # ------------------------------------------------------------------------------------------------
 # Convex design: the weights of rows that minimise the average variance of a workload.

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Rational, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Rational, shown, whole
 from mechdesign.local.extremal_mechanism import local_privacy, whole_domain
 from mechdesign.local.optimality import Criterion
 from mechdesign.losses import Loss

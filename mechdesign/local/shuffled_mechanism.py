@@ -13,9 +13,7 @@ from scipy.stats import norm
 
 from mechdesign.accounting.pair_law import exact_delta
 from mechdesign.accounting.shuffling import LARGEST_N, TRUST, Shuffled, shuffled
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Rational, one_thread, whole
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Floats, ProgressMeter, Rational, brief, one_thread, shown, whole
 from mechdesign.local.bounds import MomentProgram
 from mechdesign.local.optimality import variances_by_input
 from mechdesign.local.patterns import gram

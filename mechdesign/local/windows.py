@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 
 # The exponents of the norms that take the place of the maximum over pairs, one after another.
 _SHARPNESS = (30, 200, 2000)

@@ -13,9 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Integers, Rational, one_thread, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, ProgressMeter, Rational, one_thread, shown, whole
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.bounds import most_valued
 from mechdesign.local.optimality import (

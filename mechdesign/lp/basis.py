@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import fmpq, fmpq_mat
 
-from mechdesign.base.numbers import Integers
+from mechdesign.base import Integers
 from mechdesign.lp.constraints import Constraints, canonical
 
 ZERO, ONE = fmpq(0), fmpq(1)

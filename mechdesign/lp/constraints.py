@@ -11,7 +11,7 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Integers, Rational, exact
+from mechdesign.base import Integers, Rational, exact
 
 
 @dataclass(frozen=True, eq=False)

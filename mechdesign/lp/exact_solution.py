@@ -23,7 +23,7 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import ONE, Program, SingularBasis, to_fraction
 from mechdesign.lp.highs import INTERIOR_POINT_CONSTRAINTS, FloatProgram, Progress, solve, to_float

@@ -16,7 +16,7 @@ import numpy as np
 from flint import fmpq
 from scipy import sparse
 
-from mechdesign.base.numbers import Booleans, Floats
+from mechdesign.base import Booleans, Floats
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.simplex import Basis, Problem
 

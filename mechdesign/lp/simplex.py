@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.numbers import Booleans
+from mechdesign.base import Booleans
 from mechdesign.exceptions import Infeasible
 from mechdesign.lp.basis import ONE, ZERO, Factorization, Program, to_fmpq
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.base.numbers import Rational
-from mechdesign.base.text import aligned, brief, printable
+from mechdesign.base import Rational, aligned, brief, printable
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import L0, L1, L2, Loss, prior_over
 from mechdesign.mechanism.mechanism import Mechanism

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.base.text import aligned, brief, percent
+from mechdesign.base import aligned, brief, percent
 
 _ALL_UP_TO = 10  # below this distance a printed table has every error
 

@@ -14,8 +14,7 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any
 
-from mechdesign.base.numbers import Integers, Rational
-from mechdesign.base.text import brief, filled, percent, rounded_up, to_text
+from mechdesign.base import Integers, Rational, brief, filled, percent, rounded_up, to_text
 from mechdesign.losses import binomial, prior_over
 from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.mechanism.table import Table

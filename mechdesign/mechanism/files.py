@@ -25,27 +25,31 @@ from typing import IO, Any
 
 import numpy as np
 
-from mechdesign.base.csv_rows import comma_separated
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
     INTEGER_TEXT,
     TEXT,
+    comma_separated,
     content_of,
     digest_of,
+    from_text,
     intact,
+    integer_from_text,
+    integer_to_text,
     list_of,
     matching,
     one_of,
     optional,
     record,
+    replacing,
     row_of,
+    shown,
     table_of,
+    to_text,
     whole_number,
 )
-from mechdesign.base.files import replacing
-from mechdesign.base.text import from_text, integer_from_text, integer_to_text, shown, to_text
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.losses import Costs, Loss, Power
 from mechdesign.mechanism.table import IndexTable, Table

@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.csv_rows import comma_separated, count_in, opened_csv
-from mechdesign.base.fields import set_fields
-from mechdesign.base.files import ProgressMeter, replacing
-from mechdesign.base.numbers import Rational
+from mechdesign.base import (
+    ProgressMeter,
+    Rational,
+    comma_separated,
+    count_in,
+    opened_csv,
+    replacing,
+    set_fields,
+)
 from mechdesign.exceptions import InvalidCount, NotSquare
 from mechdesign.mechanism import files
 from mechdesign.mechanism.table import Table

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Booleans, Integers, Rational, exact
-from mechdesign.base.text import brief
+from mechdesign.base import Booleans, Integers, Rational, brief, exact, set_fields
 from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
 from mechdesign.losses import L0, Loss, prior_over
 from mechdesign.mechanism.error_distribution import ErrorDistribution

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb_mat, fmpq, fmpq_mat, fmpz_mat
 
-from mechdesign.base.numbers import Floats, Rational, exact, precision
+from mechdesign.base import Floats, Rational, exact, precision
 from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import prior_over
 from mechdesign.mechanism.table import Table

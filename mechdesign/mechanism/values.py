@@ -13,9 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Integers, checked_counts, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Integers, checked_counts, set_fields, shown, whole
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 
 LARGEST = 1 << 31  #: The largest count, of either sign, that inputs and outputs stand for.

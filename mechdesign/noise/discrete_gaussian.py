@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from mechdesign.base.numbers import (
+from mechdesign.base import (
     BitSource,
     Booleans,
     Floats,
@@ -23,10 +23,10 @@ from mechdesign.base.numbers import (
     Rational,
     Words,
     ball,
+    brief,
     exact,
     precision,
 )
-from mechdesign.base.text import brief
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 
 #: The limits of sigma^2: a draw stays inside 64 bits but with probability below exp(-2^59).

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import BitSource, Rational, Words, exact
-from mechdesign.base.text import brief
+from mechdesign.base import BitSource, Rational, Words, brief, exact
 
 Ints = npt.NDArray[np.int64]
 

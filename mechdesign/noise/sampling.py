@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import BitSource, Words, bit_source, checked_counts
+from mechdesign.base import BitSource, Words, bit_source, checked_counts
 
 _CHUNK = 1 << 16  # draws handled at a time, so that the working arrays stay in cache
 

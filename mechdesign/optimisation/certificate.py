@@ -16,9 +16,7 @@ from math import lcm
 from operator import index
 from types import MappingProxyType
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import exact
-from mechdesign.base.text import brief
+from mechdesign.base import brief, exact, set_fields
 from mechdesign.exceptions import MechanismError
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import Program

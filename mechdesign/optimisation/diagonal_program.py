@@ -31,7 +31,7 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq, nmod_mat
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from mechdesign.lp.basis import ONE, ZERO, Program, reduce_by_symmetry, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import Table

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints

@@ -19,9 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import exact
-from mechdesign.base.text import brief
+from mechdesign.base import brief, exact, set_fields
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import Program, unreduced
 from mechdesign.lp.constraints import Constraints

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Rational, whole
+from mechdesign.base import ProgressMeter, Rational, whole
 from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.losses import L0, L2, Loss

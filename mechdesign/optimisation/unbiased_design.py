@@ -23,9 +23,7 @@ import scipy.optimize
 from scipy import sparse
 
 from mechdesign import named
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Rational, whole
-from mechdesign.base.text import brief
+from mechdesign.base import Floats, ProgressMeter, Rational, brief, whole
 from mechdesign.exceptions import Infeasible, NoUnbiasedEstimate, SolverFailure
 from mechdesign.losses import L0, L1, Costs, prior_over
 from mechdesign.lp.highs import FloatProgram

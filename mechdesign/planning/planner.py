@@ -14,11 +14,10 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mechdesign.accounting import Ledger
 from mechdesign.accounting.account import BudgetExceeded
-from mechdesign.accounting.ledger import Ledger
 from mechdesign.accounting.pair_law import exact_delta
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.text import brief, shown
+from mechdesign.base import Rational, brief, shown, whole
 from mechdesign.planning import trust as search
 from mechdesign.planning.ranking import Plan, ranked
 from mechdesign.planning.task import (

@@ -11,7 +11,7 @@ from fractions import Fraction
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.base.text import aligned, brief, printable
+from mechdesign.base import aligned, brief, printable
 from mechdesign.planning.task import InvalidRequest, Task, offered, predicted_error
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from mechdesign import named
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import whole
-from mechdesign.base.text import brief, listed, shown
+from mechdesign.base import brief, listed, set_fields, shown, whole
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors

@@ -14,10 +14,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
+from mechdesign.accounting import shuffled
 from mechdesign.accounting.pair_law import PrivacyCurve, exp_above, exp_below, float_above
 from mechdesign.accounting.shuffling import TRUST as SHUFFLER_TRUST
-from mechdesign.accounting.shuffling import shuffled
-from mechdesign.base.fields import set_fields
+from mechdesign.base import set_fields
 from mechdesign.exceptions import MechanismError, UnstatedLikelihoods
 from mechdesign.planning.task import InvalidRequest, Offer, Task, all_names, offered
 

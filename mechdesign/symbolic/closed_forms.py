@@ -8,7 +8,7 @@ from itertools import combinations
 
 from flint import fmpz_poly
 
-from mechdesign.base.numbers import whole
+from mechdesign.base import whole
 from mechdesign.named import explicit_fair_weights, geometric_weights, krr_weights
 from mechdesign.privacy import Neighbours
 from mechdesign.symbolic.semialgebraic import ALPHA, ONE

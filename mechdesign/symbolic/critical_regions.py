@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mechdesign.base.files import ProgressMeter
+from mechdesign.base import ProgressMeter
 from mechdesign.exceptions import NotSquare, SolverFailure
 from mechdesign.losses import Loss
 from mechdesign.optimisation.certificate import Verification

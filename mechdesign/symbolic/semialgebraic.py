@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from flint import fmpq, fmpz_poly
 
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base import Rational, exact
 from mechdesign.lp.basis import to_fmpq, to_fraction
 
 # ------------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from functools import cached_property
 import numpy as np
 from flint import fmpq_poly, fmpz_poly
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Integers, Rational
+from mechdesign.base import Integers, Rational, set_fields
 from mechdesign.exceptions import InvalidMechanism, MechanismError, NotSquare
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import to_fmpq, to_fraction

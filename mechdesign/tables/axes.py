@@ -12,9 +12,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Booleans, Integers
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Booleans, Integers, listed, set_fields, shown
 from mechdesign.exceptions import InvalidTable
 
 _Number = TypeVar("_Number", np.float64, np.int64)

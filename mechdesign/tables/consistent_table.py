@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.numbers import Booleans, Floats, Integers
-from mechdesign.base.text import aligned
+from mechdesign.base import Booleans, Floats, Integers, aligned
 from mechdesign.exceptions import SolverFailure
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate

@@ -29,22 +29,29 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    Integers,
+    Rational,
     array_of,
+    bit_source,
+    checked_counts,
     content_of,
+    from_text,
     intact,
     list_of,
+    listed,
     optional,
     row_of,
     set_fields,
+    shown,
+    to_text,
+    whole,
     whole_number,
     write_content,
 )
-from mechdesign.base.numbers import Integers, Rational, bit_source, checked_counts, whole
-from mechdesign.base.text import from_text, listed, shown, to_text
 from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
 from mechdesign.mechanism.files import Work

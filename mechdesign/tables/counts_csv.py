@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.csv_rows import CsvRows, count_in, opened_csv
-from mechdesign.base.numbers import Integers
-from mechdesign.base.text import listed, shown
+from mechdesign.base import CsvRows, Integers, count_in, listed, opened_csv, shown
 from mechdesign.exceptions import InvalidTable
 from mechdesign.tables.totals import is_total_label, refuse_totals
 

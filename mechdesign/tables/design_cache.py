@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from mechdesign.base.text import to_text
+from mechdesign.base import to_text
 from mechdesign.exceptions import MechanismError
 from mechdesign.losses import Loss
 from mechdesign.lp.constraints import Constraints

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import Table

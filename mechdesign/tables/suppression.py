@@ -13,9 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Booleans, Integers, checked_counts, exact_sum, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Booleans, Integers, checked_counts, exact_sum, set_fields, shown, whole
 from mechdesign.exceptions import InvalidCount
 
 LARGEST_TOTAL = (1 << 31) - 1  #: The largest grand total of a table whose suppression is looked at.

@@ -15,8 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import named
-from mechdesign.base.numbers import Booleans, Floats, Integers, Rational, checked_counts
-from mechdesign.base.text import aligned, brief, to_text
+from mechdesign.base import (
+    Booleans,
+    Floats,
+    Integers,
+    Rational,
+    aligned,
+    brief,
+    checked_counts,
+    to_text,
+)
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import Loss
 from mechdesign.mechanism.mechanism import Mechanism

@@ -12,18 +12,19 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mechdesign.base.figures import (
+from mechdesign.base import (
     BAND,
     COLOURS,
     ESTIMATE,
     MUTED,
     TRUTH,
+    Booleans,
+    Floats,
     fitting,
     legend_above,
     mark_numbers,
     style,
 )
-from mechdesign.base.numbers import Booleans, Floats
 
 LARGEST_FIGURE = 150  #: The most entries that a figure has lines for.
 

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Booleans, Floats, Integers
+from mechdesign.base import Booleans, Floats, Integers, ProgressMeter
 from mechdesign.tables.suppression import SuppressedTable, with_totals
 
 _NODES = 200  # the most linear programs for one end of one interval

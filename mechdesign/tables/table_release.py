@@ -15,21 +15,28 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FLAG,
     TEXT,
+    Integers,
+    ProgressMeter,
+    Rational,
+    aligned,
+    brief,
+    checked_counts,
     content_of,
     intact,
     list_of,
+    listed,
     optional,
     record,
+    rounded_up,
+    shown,
+    whole,
     whole_number,
     write_content,
 )
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Integers, Rational, checked_counts, whole
-from mechdesign.base.text import aligned, brief, listed, rounded_up, shown
 from mechdesign.exceptions import InvalidCount, NoUnbiasedEstimate
 from mechdesign.losses import Loss
 from mechdesign.mechanism import files

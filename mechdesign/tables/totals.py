@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Booleans, Integers
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Booleans, Integers, listed, shown
 from mechdesign.exceptions import InvalidTable
 
 _LABELS = (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import BitSource, Floats, Integers
+from mechdesign.base import BitSource, Floats, Integers
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.tables.estimates import group_errors, half_width, whole_ends

@@ -13,8 +13,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, exact
+from mechdesign.base import Rational, exact, set_fields
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, Program, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints

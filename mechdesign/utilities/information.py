@@ -16,8 +16,7 @@ import numpy as np
 import scipy
 from flint import arb, fmpq
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Booleans, Floats, Rational
+from mechdesign.base import Booleans, Floats, Rational, set_fields
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.highs import to_float
 from mechdesign.utilities.decisions import BestDecision

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from flint import arb, fmpq
 
-from mechdesign.base.numbers import Rational, precision
+from mechdesign.base import Rational, precision
 from mechdesign.losses import prior_over
 from mechdesign.lp.basis import ZERO, to_fmpq, to_fraction
 from mechdesign.mechanism.mechanism import Mechanism

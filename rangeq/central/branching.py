@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Rational, whole
+from mechdesign.base import Floats, Rational, whole
 from rangeq.central.hierarchy import CentralFlat
 from rangeq.central.inputs import LARGEST_DOMAIN
-from rangeq.core.boxes import tree_over
-from rangeq.core.tree_inference import LevelInference
-from rangeq.core.workload_sums import pairs_in_blocks, queries
+from rangeq.core import LevelInference, pairs_in_blocks, queries, tree_over
 
 
 class Branching(NamedTuple):

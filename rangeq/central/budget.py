@@ -10,13 +10,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.base.numbers import Floats, Rational
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Rational, shown
 from mechdesign.privacy import Privacy
 from rangeq.central.inputs import fraction
-from rangeq.core.boxes import BoxTree
-from rangeq.core.tree_inference import LevelInference
-from rangeq.core.workload_sums import pairs_together, queries
+from rangeq.core import BoxTree, LevelInference, pairs_together, queries
 
 #: How epsilon is split over the levels of a tree: by a rule, or in proportion to weights, from the
 #: top.

@@ -19,9 +19,7 @@ import numpy as np
 from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign.accounting.pair_law import exact_delta
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, is_whole, whole
-from mechdesign.base.text import brief, listed, shown
+from mechdesign.base import Rational, brief, is_whole, listed, set_fields, shown, whole
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet

@@ -11,13 +11,21 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, normal_quantile, plain
-from frequency.core.answer import ConfidenceInterval as ConfidenceInterval
-from frequency.core.quantiles import checked_sample, fractions, place_along, quantile, shared_out
-from mechdesign.base.numbers import Floats, Integers
+from frequency.core import (
+    Answer,
+    checked_sample,
+    fractions,
+    normal_quantile,
+    place_along,
+    plain,
+    quantile,
+    shared_out,
+)
+from frequency.core import ConfidenceInterval as ConfidenceInterval
+from mechdesign.base import Floats, Integers
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.inputs import Query
-from rangeq.core.boxes import BoxSums, halved
+from rangeq.core import BoxSums, halved
 
 #: A float for a range given by two integers, an array for ranges given by arrays.
 Number: TypeAlias = float | Floats

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Integers
-from rangeq.core.boxes import BoxTree
-from rangeq.core.workload_sums import blocks_inside, queries
+from mechdesign.base import Floats, Integers
+from rangeq.core import BoxTree, blocks_inside, queries
 
 
 class FewestNodes:

@@ -11,19 +11,14 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Integers, is_whole, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, is_whole, set_fields, shown, whole
 from rangeq.central import budget as budgets
 from rangeq.central.budget import Budget
 from rangeq.central.estimate import CentralEstimate, Errors, Layered, Summed
 from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.core.boxes import BoxTree, tree_over
-from rangeq.core.haar import Haar, blocks, cells_of
-from rangeq.core.tree_errors import TreeErrors
-from rangeq.core.tree_inference import LevelInference
+from rangeq.core import BoxTree, Haar, LevelInference, TreeErrors, blocks, cells_of, tree_over
 
 #: The number of children a level from the top: for all attributes, or a list for each.
 BranchingLists: TypeAlias = Sequence[int] | Sequence[Sequence[int]]

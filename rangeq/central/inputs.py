@@ -10,13 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import conditions, plain
+from frequency.core import conditions, plain
 from frequency.schema import Encoded, Schema
 from frequency.schema.attribute import ItemAttribute
-from mechdesign.base.numbers import Floats, Integers, Rational, exact, is_whole, whole
-from mechdesign.base.text import from_text, printable, shown
-from rangeq.core.estimate import InvalidRange as InvalidRange
-from rangeq.core.estimate import checked_ends
+from mechdesign.base import (
+    Floats,
+    Integers,
+    Rational,
+    exact,
+    from_text,
+    is_whole,
+    printable,
+    shown,
+    whole,
+)
+from rangeq.core import InvalidRange as InvalidRange
+from rangeq.core import checked_ends
 
 LARGEST_DOMAIN = 1 << 26  #: Cells that a histogram may have.
 

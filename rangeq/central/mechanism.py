@@ -15,9 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import Audit, Privacy
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Integers, Rational, bit_source
-from mechdesign.base.text import shown
+from mechdesign.base import Integers, Rational, bit_source, set_fields, shown
 from mechdesign.noise.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discrete_laplace

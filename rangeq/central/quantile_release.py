@@ -19,27 +19,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import plain
-from frequency.core.quantiles import quantile
+from frequency.core import plain, quantile
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit, Privacy
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import (
+from mechdesign.base import (
     BitSource,
     Floats,
     Integers,
     Rational,
     bit_source,
     checked_counts,
+    set_fields,
+    shown,
     whole,
 )
-from mechdesign.base.text import shown
-from mechdesign.symbolic.proof_rules import (
-    BudgetShare,
-    CompositionProof,
-    ExponentialProof,
-    ProcessedProof,
-)
+from mechdesign.symbolic import BudgetShare, CompositionProof, ExponentialProof, ProcessedProof
 from mechdesign.symbolic.semialgebraic import ALPHA, rational
 from rangeq.central.estimate import CentralEstimate, Errors
 from rangeq.central.hierarchy import Hierarchy

@@ -20,23 +20,29 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import Answer, ConfidenceInterval
+from frequency.core import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    Floats,
+    Integers,
+    Rational,
+    aligned,
+    bit_source,
     content_of,
+    from_text,
     intact,
     list_of,
     optional,
     require_same,
     set_fields,
+    shown,
+    to_text,
     whole_number,
     write_content,
 )
-from mechdesign.base.numbers import Floats, Integers, Rational, bit_source
-from mechdesign.base.text import aligned, from_text, shown, to_text
 from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
 from mechdesign.mechanism.files import Work
@@ -44,14 +50,13 @@ from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
-from mechdesign.tables import TableRelease, WeightedEstimate, release
-from mechdesign.tables.axes import Axes, Where
+from mechdesign.tables import Axes, TableRelease, WeightedEstimate, Where, release
 from mechdesign.tables.contingency import adjacent
 from mechdesign.tables.table_release import exactly, randomness
 from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors
 from rangeq.central import budget as budgets
 from rangeq.central.regions import Region, Regions
-from rangeq.core.tree_inference import TreeInference
+from rangeq.core import TreeInference
 
 FORMAT, VERSION = "mechdesign.regions", 1
 

@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from frequency.exceptions import InvalidQuestion
-from mechdesign.base.numbers import Booleans, Integers
-from mechdesign.base.text import shown
+from mechdesign.base import Booleans, Integers, shown
 from mechdesign.exceptions import InvalidTable
 
 #: A region's name, where no other has it; or its path, the names from the top down to its own.

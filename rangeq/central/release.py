@@ -13,26 +13,30 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import pack, unpack
+from frequency.core import pack, unpack
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
+    Integers,
     array_of,
+    brief,
     intact,
     list_of,
+    listed,
     one_of,
+    opened,
     optional,
     record,
+    replacing,
     require_same,
     set_fields,
+    shown,
+    to_text,
     whole_number,
 )
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.numbers import Integers
-from mechdesign.base.text import brief, listed, shown, to_text
 from mechdesign.noise.discrete_laplace import DiscreteLaplace
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.inputs import cells_along, stored_number

@@ -13,21 +13,25 @@ import numpy.typing as npt
 
 from frequency.schema import Ordered, Schema
 from mechdesign import Privacy
-from mechdesign.base.fields import (
+from mechdesign.base import (
     ANYTHING,
     FLAG,
     FRACTION_TEXT,
+    aligned,
+    brief,
     content_of,
     intact,
     list_of,
+    listed,
     one_of,
     require_same,
     set_fields,
+    shown,
+    to_text,
+    whole,
     whole_number,
     write_content,
 )
-from mechdesign.base.numbers import whole
-from mechdesign.base.text import aligned, brief, listed, shown, to_text
 from rangeq.central.inputs import fraction, histogram, stored_number
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core.answer import Answer, place_of, plain
+from frequency.core import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, Span
 from frequency.schema.column import number_of
-from mechdesign.base.csv_rows import comma_separated
-from mechdesign.base.text import aligned, listed, printable, shown
+from mechdesign.base import aligned, comma_separated, listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.where_text import where_of
 from rangeq.grids import WaveEstimate

@@ -12,19 +12,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate, message_kind
-from frequency.core.answer import Answer, conditions
-from frequency.core.oracle import Oracle
-from frequency.core.protocol import channel_of
+from frequency.core import Aggregate, Answer, Oracle, channel_of, conditions, message_kind
 from frequency.exceptions import IncompatibleAggregate, InvalidQuestion
 from frequency.schema import Attribute, Categorical, Numeric, Schema, Survey, SurveyEstimate, Text
 from frequency.schema.attribute import MOST_ITEMS, Coded
 from frequency.schema.survey import domain_of, wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
-from mechdesign.base.fields import format_of
-from mechdesign.base.numbers import Between
-from mechdesign.base.text import printable, shown
+from mechdesign.base import Between, format_of, printable, shown
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedQuantiles, load_release
 from rangeq.cli.answering import SEEDED, AnswerRow, AskedText, EstimateSource, QuantileSource

@@ -16,11 +16,17 @@ from frequency.cli.protocol_commands import add_users, show_chain
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.base.csv_rows import comma_separated, untaken, write_csv
-from mechdesign.base.files import ProgressMeter, replacing
-from mechdesign.base.numbers import whole
-from mechdesign.base.text import listed, shown
+from mechdesign.accounting import Ledger
+from mechdesign.base import (
+    ProgressMeter,
+    comma_separated,
+    listed,
+    replacing,
+    shown,
+    untaken,
+    whole,
+    write_csv,
+)
 from mechdesign.cli.options import (
     AddCommand,
     add_force,

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from frequency.cli.protocol_commands import show_chain
-from frequency.core.answer import normal_quantile
-from mechdesign.base.files import replacing
-from mechdesign.base.text import printable
+from frequency.core import normal_quantile
+from mechdesign.base import printable, replacing
 from mechdesign.cli.options import (
     PICTURES,
     AddCommand,

@@ -12,8 +12,7 @@ import numpy as np
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Attribute, Categorical, Numeric, Ordered, Schema
 from frequency.schema.domain import MOST_ATTRIBUTES
-from mechdesign.base.numbers import Between
-from mechdesign.base.text import listed, printable, shown
+from mechdesign.base import Between, listed, printable, shown
 
 _AND = re.compile(r"\sand(?=\s)")
 

@@ -1,1 +1,5 @@
 """What protocols for ordered domains are made of: trees, intervals, estimates."""
+
+import lazy_loader
+
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)

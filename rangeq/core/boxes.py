@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers, is_whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, is_whole, shown
 from rangeq.core.tree import Tree
 
 _Number = TypeVar("_Number", np.float64, np.int64)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from rangeq.core.tree import IN_CACHE, Tree
 
 

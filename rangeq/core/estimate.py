@@ -11,31 +11,31 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import (
+from frequency.core import (
+    LARGEST_LIST,
+    Aggregate,
     Answer,
     ConfidenceInterval,
+    Estimate,
+    Estimator,
+    OfPopulation,
     about_ranges,
-    conditions,
-    normal_quantile,
-    plain,
-    with_items,
-)
-from frequency.core.channel import LARGEST_LIST
-from frequency.core.estimate import Estimate, Estimator, OfPopulation
-from frequency.core.quantiles import (
     checked_sample,
+    conditions,
     fractions,
+    normal_quantile,
     place_along,
+    plain,
     quantile,
     shared_out,
+    with_items,
     woodruff,
 )
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Between as Between
-from mechdesign.base.numbers import Floats, Integers, Items, whole
+from mechdesign.base import Between as Between
+from mechdesign.base import Floats, Integers, Items, whole
 from rangeq.core.boxes import halved
 from rangeq.core.levels import NodeSums
 

@@ -11,11 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Channel
-from frequency.core.mixture import Mixture
-from frequency.core.oracle import Oracle
+from frequency.core import Channel, Mixture, Oracle
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, Integers, Items
+from mechdesign.base import Floats, Integers, Items
 from rangeq.core.tree import Tree
 from rangeq.core.workload_sums import blocks_inside, queries
 

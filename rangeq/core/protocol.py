@@ -12,14 +12,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, local_privacy
-from frequency.core.oracle import Oracle
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, Channel, Oracle, Protocol, local_privacy
 from frequency.postprocess import norm_sub
 from mechdesign import Privacy
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Rational, whole
+from mechdesign.base import Floats, Items, Rational, set_fields, whole
 from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
 from rangeq.core.levels import Levels

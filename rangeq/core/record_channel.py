@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core.channel import UNNUMBERED, Channel
-from frequency.core.deployable import json_integers
+from frequency.core import UNNUMBERED, Channel, json_integers
 from frequency.schema import Domain
-from mechdesign.base.numbers import Items
+from mechdesign.base import Items
 
 
 @dataclass(frozen=True)

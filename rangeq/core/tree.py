@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, shown
 from rangeq.core.workload_sums import pairs_together, queries
 
 IN_CACHE = (

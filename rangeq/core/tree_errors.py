@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from rangeq.core.boxes import BoxTree, sums_of_children
 from rangeq.core.workload_sums import pairs_in_blocks, queries
 

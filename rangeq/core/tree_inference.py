@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from rangeq.core.boxes import BoxTree, sums_of_children
 from rangeq.core.tree import Tree
 from rangeq.core.tree_errors import Numbers, TreeErrors, children_sums, scaled

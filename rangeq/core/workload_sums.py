@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, shown
 
 
 def queries(domain: int, workload: str) -> int:

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.aggregate import Aggregate
+from frequency.core import Aggregate
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base import Floats, Items
 from rangeq.grids.cells import Edges, Rectangles
 
 REPLICATES = (

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import place_of
+from frequency.core import place_of
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.estimate import InvalidRange
+from mechdesign.base import Floats, Items
+from rangeq.core import InvalidRange
 
 #: The starts of the cells of an axis, and at last the end of the domain: cell k is the values
 #: edges[k] .. edges[k + 1] - 1.

@@ -11,12 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 import frequency
-from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import Mixture, weights_of
-from frequency.core.oracle import Oracle
-from frequency.oracles.tabular_response import OracleChoice, oracle_over
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.record_channel import RecordChannel
+from frequency.core import Aggregate, Mixture, Oracle, weights_of
+from frequency.oracles import OracleChoice, oracle_over
+from mechdesign.base import Floats, Items
+from rangeq.core import RecordChannel
 from rangeq.grids.cells import Edges, Grid, axis, numbered_axes
 
 

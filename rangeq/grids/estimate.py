@@ -12,23 +12,22 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import (
+from frequency.core import (
     SUM_OF_RANGES,
+    Aggregate,
     Answer,
     Condition,
     ConfidenceInterval,
+    OfPopulation,
+    checked_sample,
     conditions,
     place_of,
 )
-from frequency.core.estimate import OfPopulation
-from frequency.core.quantiles import checked_sample
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Between, Floats, Items
-from mechdesign.base.text import printable
-from rangeq.core.estimate import AttributeQuantiles, Distribution, InvalidRange
+from mechdesign.base import Between, Floats, Items, printable
+from rangeq.core import AttributeQuantiles, Distribution, InvalidRange
 from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
 from rangeq.grids.cells import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.fitting import Line, Plane, weighted_update

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, Integers, Items
-from rangeq.core.boxes import halved
+from mechdesign.base import Floats, Integers, Items
+from rangeq.core import halved
 from rangeq.grids.cells import Edges, Grid, common, refined
 
 # ------------------------------------------------------------------------------------------------

@@ -21,12 +21,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
+from frequency.core import Aggregate
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.levels import ContrastLaw
-from rangeq.core.tree import spread
+from mechdesign.base import Floats, Items
+from rangeq.core import ContrastLaw, spread
 from rangeq.grids.cells import ALPHA1, ALPHA2, Edges, Grid, Queries
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.wavegrid.density import KERNELS

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.finite_field import binary_basis, walsh_hadamard
-from frequency.algebra.hash_functions import PublicBits, features
-from frequency.core.aggregate import Aggregate
-from frequency.oracles.hadamard_response import SignChannel
+from frequency.algebra import PublicBits, binary_basis, features, walsh_hadamard
+from frequency.core import Aggregate
+from frequency.oracles import SignChannel
 from mechdesign import Audit
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.record_channel import RecordChannel
+from mechdesign.base import Floats, Items
+from rangeq.core import RecordChannel
 
 
 @dataclass(frozen=True)

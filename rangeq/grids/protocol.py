@@ -9,14 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports
-from frequency.core.oracle import checked_users
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, Channel, Protocol, Reports, checked_users
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational
+from mechdesign.base import Rational, set_fields
 from rangeq.grids.estimate import ConjunctionEstimate
 from rangeq.grids.grid_likelihoods import posterior
 from rangeq.grids.wavegrid.estimate import WaveEstimate

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from frequency.core.quantiles import shared_out
+from frequency.core import shared_out
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.workload_sums import reference_shares
+from mechdesign.base import Floats, Items, ProgressMeter
+from rangeq.core import reference_shares
 from rangeq.grids.fitting import nonnegative, with_margins
 
 _BLOCKS = 32  # the most blocks of an attribute: of about equal shares

@@ -10,11 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.algebra.exact_draws import WORD
-from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import Mixture
+from frequency.algebra import WORD
+from frequency.core import Aggregate, Mixture
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Items, Rational, one_thread
+from mechdesign.base import Floats, Items, Rational, one_thread
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.numbers import Floats, Integers
-from rangeq.core.levels import NodeLaw
+from mechdesign.base import Floats, Integers
+from rangeq.core import NodeLaw
 
 # ------------------------------------------------------------------------------------------------
 # Coordinates on a circular domain in which all that is stationary there is diagonal.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, posterior_root
+from mechdesign.base import Floats, posterior_root
 from rangeq.local.circle import Transform, coordinates, items_of, of_transform, transform_of
 
 # The exponent of the parts of the prior, of spectra 1 / (1 + (k / corner)^4): cubic smoothing

@@ -12,19 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import smallest_integer
-from frequency.core.deployable import coin
-from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle
-from frequency.core.public_draw import PublicDraw
-from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, whole
-from mechdesign.base.text import shown
-from rangeq.core.levels import NodeLaw
-from rangeq.core.protocol import EvenErrors, RangeProtocol
-from rangeq.core.tree import padded, spread
+from frequency.core import Aggregate, Oracle, PublicDraw, coin, smallest_integer, weights_of
+from frequency.oracles import OracleChoice, choices_of, oracle_over
+from mechdesign.base import Floats, Items, set_fields, shown, whole
+from rangeq.core import EvenErrors, NodeLaw, RangeProtocol, padded, spread
 from rangeq.local.circle import CircleCuts, CircleLevel, windows
 
 # ------------------------------------------------------------------------------------------------

@@ -11,17 +11,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency import Tabular
-from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle
-from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
+from frequency.core import Aggregate, Oracle, weights_of
+from frequency.oracles import OracleChoice, choices_of, oracle_over
 from mechdesign import Mechanism, PrivacyViolation
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import shown
-from rangeq.core.protocol import ConsistentTree, EvenErrors, RangeProtocol, level_estimates
-from rangeq.core.tree import Tree, inverse, padded, spread
-from rangeq.core.tree_inference import consistent, contrast_precisions
+from mechdesign.base import Floats, Items, set_fields, shown
+from rangeq.core import (
+    ConsistentTree,
+    EvenErrors,
+    RangeProtocol,
+    Tree,
+    consistent,
+    contrast_precisions,
+    inverse,
+    level_estimates,
+    padded,
+    spread,
+)
 from rangeq.local.circle import ToeplitzInverse, windows
 from rangeq.local.circular import Blocks, per_user_of_blocks
 from rangeq.local.hierarchy import per_user

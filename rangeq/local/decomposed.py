@@ -10,14 +10,22 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.oracle import Oracle
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.estimate import RangeEstimate
-from rangeq.core.levels import NodeLaw, NodeSums, average_nodes, runs, squared_nodes
-from rangeq.core.protocol import before, even_rmse, level_estimates
-from rangeq.core.tree import inverse, spread
-from rangeq.core.workload_sums import queries
+from frequency.core import Aggregate, Oracle
+from mechdesign.base import Floats, Items
+from rangeq.core import (
+    NodeLaw,
+    NodeSums,
+    RangeEstimate,
+    average_nodes,
+    before,
+    even_rmse,
+    inverse,
+    level_estimates,
+    queries,
+    runs,
+    spread,
+    squared_nodes,
+)
 from rangeq.local.hierarchy import LevelHistograms
 
 _AT_ONCE = 1 << 20  # the most weights of nodes to hold at a time

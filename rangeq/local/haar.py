@@ -10,23 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD
-from frequency.algebra.finite_field import binary_basis, walsh_hadamard
-from frequency.core.aggregate import Aggregate
-from frequency.core.blanket import two_likelihoods
-from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle, variance_of
-from frequency.oracles.hadamard_response import SignChannel
-from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
+from frequency.algebra import WORD, binary_basis, walsh_hadamard
+from frequency.core import Aggregate, Oracle, two_likelihoods, variance_of, weights_of
+from frequency.oracles import OracleChoice, SignChannel, choices_of, oracle_over
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.cuts import Cuts
-from rangeq.core.haar import Haar, cells_of
-from rangeq.core.levels import Levels
-from rangeq.core.protocol import ConsistentTree
-from rangeq.core.tree import Tree, inverse
+from mechdesign.base import Floats, Items, set_fields
+from rangeq.core import ConsistentTree, Cuts, Haar, Levels, Tree, cells_of, inverse
 from rangeq.local.hierarchy import per_user
 
 

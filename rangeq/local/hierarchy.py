@@ -9,17 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.mixture import weights_of
-from frequency.core.oracle import Oracle
-from frequency.oracles.tabular_response import OracleChoice, choices_of, oracle_over
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats
-from rangeq.core.cuts import Cuts
-from rangeq.core.levels import NodeLaw
-from rangeq.core.protocol import ConsistentTree, RangeProtocol, level_estimates
-from rangeq.core.tree import Tree, inverse
-from rangeq.core.tree_inference import consistent, contrast_precisions
+from frequency.core import Aggregate, Oracle, weights_of
+from frequency.oracles import OracleChoice, choices_of, oracle_over
+from mechdesign.base import Floats, set_fields
+from rangeq.core import (
+    ConsistentTree,
+    Cuts,
+    NodeLaw,
+    RangeProtocol,
+    Tree,
+    consistent,
+    contrast_precisions,
+    inverse,
+    level_estimates,
+)
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,29 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency import Answer, Estimate, InvalidValue, Oracle
-from frequency.algebra.exact_draws import uniform
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate, SignSum
-from frequency.core.answer import ConfidenceInterval, conditions
-from frequency.core.blanket import JointLaw, joint_law_of
-from frequency.core.channel import Channel, Reports
-from frequency.core.deployable import Step, json_integer
-from frequency.core.estimate import OfPopulation
-from frequency.core.protocol import Protocol, channel_of
-from frequency.core.public_coins import Menu
-from frequency.core.tally import Sample
-from frequency.oracles.tabular_response import OracleChoice, oracle_over
+from frequency.algebra import Coins, uniform
+from frequency.core import (
+    Aggregate,
+    Channel,
+    ConfidenceInterval,
+    JointLaw,
+    Menu,
+    OfPopulation,
+    Protocol,
+    Reports,
+    Sample,
+    SignSum,
+    Step,
+    channel_of,
+    conditions,
+    joint_law_of,
+    json_integer,
+)
+from frequency.oracles import OracleChoice, oracle_over
 from frequency.postprocess import norm_sub
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import (
+from mechdesign.base import (
     Between,
     BitSource,
     Floats,
@@ -40,11 +46,12 @@ from mechdesign.base.numbers import (
     Rational,
     checked_counts,
     exact,
+    set_fields,
+    shown,
     whole,
 )
-from mechdesign.base.text import shown
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, ProcessedProof
-from rangeq.core.protocol import RangeProtocol
+from mechdesign.symbolic import BudgetShare, CompositionProof, ProcessedProof
+from rangeq.core import RangeProtocol
 from rangeq.local.haar import HaarHRR
 
 #: The protocol that reports on a slot: a frequency oracle, or a range protocol.

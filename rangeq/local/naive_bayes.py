@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer
+from frequency.core import Answer
 from frequency.schema import Domain
-from mechdesign.base.numbers import Between, Floats, Integers, Items
-from mechdesign.base.text import shown
+from mechdesign.base import Between, Floats, Integers, Items, shown
 
 
 class Answering(Protocol):

@@ -14,14 +14,12 @@ from textwrap import shorten
 
 import numpy as np
 
-from frequency.algebra.exact_draws import WORD
-from frequency.core.oracle import Oracle
-from frequency.oracles.tabular_response import NAMED, choices_of, name_of
+from frequency.algebra import WORD
+from frequency.core import Oracle
+from frequency.oracles import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Integers, Rational
-from rangeq.core.protocol import RangeProtocol, even_rmse
-from rangeq.core.tree import Tree, checked_workload
+from mechdesign.base import Floats, Integers, ProgressMeter, Rational
+from rangeq.core import RangeProtocol, Tree, checked_workload, even_rmse
 from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.circular import (
     CircularHistogram,

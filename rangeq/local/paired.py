@@ -14,16 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency import Estimate, Oracle
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, conditions
-from frequency.core.channel import Channel
-from frequency.core.estimate import OfPopulation
-from frequency.core.protocol import Protocol, channel_of
+from frequency.core import (
+    Aggregate,
+    Answer,
+    Channel,
+    OfPopulation,
+    Protocol,
+    channel_of,
+    conditions,
+)
 from frequency.exceptions import InvalidValue
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, Integers, bit_source, checked_counts
-from rangeq.core.estimate import checked_ends
-from rangeq.core.protocol import RangeProtocol
+from mechdesign.base import Floats, Integers, bit_source, checked_counts
+from rangeq.core import RangeProtocol, checked_ends
 from rangeq.local.item_sets import PaddedSets, SetEstimate
 
 #: The protocol that reports on a pair, or on a set of pairs.

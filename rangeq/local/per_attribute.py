@@ -13,20 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer, Condition, conditions
-from frequency.core.channel import Channel
-from frequency.core.mixture import Mixture
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, Answer, Channel, Condition, Mixture, Protocol, conditions
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, Rational
-from mechdesign.base.text import listed, shown
-from rangeq.core.estimate import AttributeQuantiles, RangeEstimate
-from rangeq.core.protocol import RangeProtocol
-from rangeq.core.record_channel import RecordChannel
+from mechdesign.base import Floats, Items, Rational, listed, set_fields, shown
+from rangeq.core import AttributeQuantiles, RangeEstimate, RangeProtocol, RecordChannel
 from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
 

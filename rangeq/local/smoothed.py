@@ -9,16 +9,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import ConfidenceInterval
-from frequency.core.oracle import checked_users
-from frequency.core.protocol import Protocol
+from frequency.core import Aggregate, ConfidenceInterval, Protocol, checked_users
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Between, Floats, Integers, Rational, one_thread, whole
-from rangeq.core.estimate import EstimatedDistribution, RangeEstimate
-from rangeq.core.levels import Levels
-from rangeq.core.tree import checked_workload, mean_over, padded
-from rangeq.core.workload_sums import REFERENCE_POPULATIONS, reference_shares
+from mechdesign.base import Between, Floats, Integers, Rational, one_thread, whole
+from rangeq.core import (
+    REFERENCE_POPULATIONS,
+    EstimatedDistribution,
+    Levels,
+    RangeEstimate,
+    checked_workload,
+    mean_over,
+    padded,
+    reference_shares,
+)
 from rangeq.local.circle import Transform, items_of
 from rangeq.local.circle_smoothing import Smoothing
 from rangeq.local.circular import CircularHistogram, divisors, round_up

@@ -12,18 +12,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD, bernoulli, uniform
-from frequency.algebra.hash_functions import Coins
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Channel, Reports, smallest_integer
-from frequency.core.deployable import Step, json_integer
-from frequency.core.likelihood import Fit, Likelihood, stopped_early
-from frequency.core.public_coins import Menu
+from frequency.algebra import WORD, Coins, bernoulli, uniform
+from frequency.core import (
+    Aggregate,
+    Channel,
+    Fit,
+    Likelihood,
+    Menu,
+    Reports,
+    Step,
+    json_integer,
+    smallest_integer,
+    stopped_early,
+)
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
-from mechdesign.base.text import shown
+from mechdesign.base import BitSource, Floats, Items, shown
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
-from rangeq.core.estimate import Distribution
+from rangeq.core import Distribution
 from rangeq.local.item_sets import PaddedSets
 from rangeq.local.paired import Paired, auc_and_slope
 

@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.algebra.exact_draws import WORD, bernoulli, uniform
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
+from frequency.algebra import WORD, bernoulli, uniform
+from frequency.core import Aggregate, Reports
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 from rangeq.local.square_wave import bandwidth
 from rangeq.spatial.likelihood import LikelihoodChannel, LikelihoodProtocol

@@ -13,9 +13,7 @@ import scipy
 
 from frequency.exceptions import FrequencyError
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Items, set_fields, shown, whole
 
 #: The mean radius of the earth in metres: lengths err by at most 0.6 % for its flattening.
 EARTH_RADIUS = 6_371_008.8

@@ -15,15 +15,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import root
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import Answer
-from frequency.core.channel import Reports, smallest_integer
-from frequency.core.likelihood import Fit, Likelihood, stopped_early
+from frequency.algebra import root
+from frequency.core import (
+    Aggregate,
+    Answer,
+    Fit,
+    Likelihood,
+    Reports,
+    smallest_integer,
+    stopped_early,
+)
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Floats, Items
-from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof
-from rangeq.core.record_channel import RecordChannel
+from mechdesign.base import BitSource, Floats, Items
+from mechdesign.symbolic import BudgetShare, CompositionProof
+from rangeq.core import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.fitting import Plane
 from rangeq.grids.protocol import ConjunctionProtocol

@@ -11,16 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import UnaryBits, uniform
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import Reports
-from frequency.core.oracle import Oracle, checked_users
+from frequency.algebra import UnaryBits, uniform
+from frequency.core import Aggregate, Oracle, Reports, checked_users
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.unary_encoding import bits_at, column_sums, packed, symmetric_proof
+from frequency.oracles import bits_at, column_sums, packed, symmetric_proof
 from mechdesign import Audit
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Floats, Items, exact_sum, whole
-from mechdesign.symbolic.proof_rules import PublicDrawProof
+from mechdesign.base import BitSource, Floats, Items, exact_sum, set_fields, whole
+from mechdesign.symbolic import PublicDrawProof
 
 
 @dataclass(frozen=True)

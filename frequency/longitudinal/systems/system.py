@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.channel import Reports
-from frequency.core.oracle import Oracle
+from frequency.core import Oracle, Reports
 from frequency.longitudinal.recall import recalled, those_who_report
 from mechdesign import Audit
-from mechdesign.base.numbers import BitSource, Items, Rational, bit_source, whole
+from mechdesign.base import BitSource, Items, Rational, bit_source, whole
 
 
 @dataclass(eq=False)

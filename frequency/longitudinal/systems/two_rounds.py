@@ -20,16 +20,11 @@ from functools import cached_property
 
 import numpy as np
 
-from frequency.algebra.exact_draws import bernoulli_bits, chances, uniform
-from frequency.core.channel import Reports
-from frequency.core.oracle import Oracle
+from frequency.algebra import bernoulli_bits, chances, uniform
+from frequency.core import Oracle, Reports
 from frequency.longitudinal.systems.system import LongitudinalSystem
-from frequency.oracles.local_hashing import OLH
-from frequency.oracles.randomized_response import GRR
-from frequency.oracles.unary_encoding import OUE, SUE, UnaryEncoding, packed
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import BitSource, Items, Rational
-from mechdesign.base.text import shown
+from frequency.oracles import GRR, OLH, OUE, SUE, UnaryEncoding, packed
+from mechdesign.base import BitSource, Items, Rational, set_fields, shown
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_PRODUCT,

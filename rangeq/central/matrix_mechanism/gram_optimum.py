@@ -29,7 +29,7 @@ import numpy.typing as npt
 import scipy
 from flint import fmpz_poly
 
-from mechdesign.base.numbers import Floats, Integers, whole
+from mechdesign.base import Floats, Integers, whole
 from rangeq.central.matrix_mechanism.workload import Workload
 
 _ROUNDS = 200

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, normal_quantile
+from frequency.core import Answer, normal_quantile
 from mechdesign import Privacy
+from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.accounting.gaussian_loss import GaussianLoss
-from mechdesign.accounting.promises import ZCDP, ApproximateDP
-from mechdesign.base.numbers import Floats, Integers, ball, bit_source, precision
+from mechdesign.base import Floats, Integers, ball, bit_source, precision
 from mechdesign.exceptions import PrivacyViolation
 from mechdesign.noise.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
 from mechdesign.noise.discrete_laplace import LARGEST_SCALE, DiscreteLaplace

@@ -27,11 +27,10 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from mechdesign.base.files import ProgressMeter
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers, ProgressMeter
 from rangeq.central.branching import best_branching
 from rangeq.central.budget import best_shares, equal
-from rangeq.core.boxes import tree_over
+from rangeq.core import tree_over
 
 # The numbers of bumps of the lowest layer, relative to the root of the number of cells.
 _BUMPS = (0.35, 0.45, 0.6, 0.75, 0.9, 1.1, 1.35, 1.65, 2.1, 2.7)

@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy
 
-from mechdesign.base.numbers import Floats
+from mechdesign.base import Floats
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram, trace_of_root
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, View, subsets

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers, whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, shown, whole
 from rangeq.central.matrix_mechanism.gram_optimum import LARGEST_PATH, ReflectedKernel
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY, LARGEST_PRODUCT, Strategy
 from rangeq.central.matrix_mechanism.workload import InvalidWorkload, QuerySet, Workload

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, Integers
+from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
 

@@ -20,24 +20,27 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import InvalidFile, Privacy
-from mechdesign.accounting.promises import ZCDP, ApproximateDP
-from mechdesign.base.fields import (
+from mechdesign.accounting import ZCDP, ApproximateDP
+from mechdesign.base import (
     ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    Integers,
     digest_of,
     from_json,
     list_of,
     one_of,
+    opened,
     optional,
+    reason,
     record,
+    replacing,
     row_of,
+    shown,
     table_of,
+    to_text,
     whole_number,
 )
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.numbers import Integers
-from mechdesign.base.text import reason, shown, to_text
 from rangeq.central.inputs import checked_shape, stored_number
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy

@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Integers, is_whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Integers, is_whole, set_fields, shown
 from rangeq.central.inputs import checked_shape
 
 LARGEST_GRAM = 1 << 12  #: The most cells of an attribute whose Gram matrix is written out: 128 MB.

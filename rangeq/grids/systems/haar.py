@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.algebra.exact_draws import WORD
-from frequency.core.aggregate import Aggregate
-from frequency.core.blanket import two_likelihoods
+from frequency.algebra import WORD
+from frequency.core import Aggregate, two_likelihoods
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.haar import Haar, cells_of
+from mechdesign.base import Floats, Items
+from rangeq.core import Haar, cells_of
 from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import PairwiseEstimate

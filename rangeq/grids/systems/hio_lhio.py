@@ -11,11 +11,9 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import ConfidenceInterval, normal_quantile
-from frequency.oracles.tabular_response import OracleChoice
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Items, whole
+from frequency.core import Aggregate, ConfidenceInterval, normal_quantile
+from frequency.oracles import OracleChoice
+from mechdesign.base import Floats, Items, set_fields, whole
 from rangeq.grids.cells import (
     MOST_CELLS,
     MOST_EDGES,

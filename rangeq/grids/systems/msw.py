@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from frequency.core.aggregate import Aggregate
-from mechdesign.base.numbers import Items
+from frequency.core import Aggregate
+from mechdesign.base import Items
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import ProductEstimate, even
 from rangeq.grids.protocol import ConjunctionProtocol

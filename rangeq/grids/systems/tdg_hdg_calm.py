@@ -10,12 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from frequency.core.aggregate import Aggregate
-from frequency.oracles.tabular_response import OracleChoice
+from frequency.core import Aggregate
+from frequency.oracles import OracleChoice
 from frequency.schema import Domain
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Floats, Rational, exact, is_whole
-from mechdesign.base.text import shown
+from mechdesign.base import Floats, Rational, exact, is_whole, set_fields, shown
 from rangeq.grids.cells import (
     MOST_CELLS,
     MOST_EDGES,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base.numbers import Floats, posterior_root
+from mechdesign.base import Floats, posterior_root
 from rangeq.grids.wavegrid.interactions import Expansion, climb
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from frequency.postprocess import norm_sub
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting import Line, nonnegative, with_margins
 from rangeq.grids.wavegrid.density import Density

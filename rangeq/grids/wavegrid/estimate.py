@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.answer import (
+from frequency.core import (
     Answer,
     Condition,
     ConfidenceInterval,
     normal_quantile,
+    place_along,
     place_of,
 )
-from frequency.core.quantiles import place_along
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
-from mechdesign.base.numbers import Floats, Items
-from mechdesign.base.text import shown
-from rangeq.core.estimate import InvalidRange
+from mechdesign.base import Floats, Items, shown
+from rangeq.core import InvalidRange
 from rangeq.grids.cells import Queries, Rectangles
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting import weighted_update

@@ -26,7 +26,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import scipy
 
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base import Floats, Items
 
 Key = TypeVar("Key")
 

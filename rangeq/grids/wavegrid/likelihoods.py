@@ -12,8 +12,8 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats
-from rangeq.core.levels import ContrastLaw
+from mechdesign.base import Floats
+from rangeq.core import ContrastLaw
 from rangeq.grids.cells import Edges, equal_cells
 from rangeq.grids.wavegrid.density import Told
 from rangeq.grids.wavegrid.interactions import Halves

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from mechdesign.base.numbers import Floats, Items
+from mechdesign.base import Floats, Items
 from rangeq.grids.cells import Edges
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, ImpliedJoint, Link
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from frequency.schema import Domain
-from mechdesign.base.numbers import Floats, one_thread
+from mechdesign.base import Floats, one_thread
 from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced, corners
 from rangeq.grids.wavegrid.estimate import WaveEstimate

@@ -8,13 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
-from frequency.core.aggregate import Aggregate
-from frequency.core.answer import place_of
-from frequency.core.oracle import checked_users
+from frequency.core import Aggregate, checked_users, place_of
 from frequency.schema import Domain, Ordered, Schema
-from mechdesign.base.fields import set_fields
-from mechdesign.base.numbers import Rational, whole
-from mechdesign.base.text import listed, shown
+from mechdesign.base import Rational, listed, set_fields, shown, whole
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.base.numbers import Floats, Items, cholesky
+from mechdesign.base import Floats, Items, cholesky
 from rangeq.grids.wavegrid.interactions import Interaction, Pair, Scales, terms
 
 # ------------------------------------------------------------------------------------------------

@@ -17,14 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra.exact_draws import WORD
-from frequency.core.aggregate import Aggregate
-from frequency.core.channel import smallest_integer
-from frequency.core.mixture import weights_of
-from frequency.core.public_draw import PublicDraw
-from frequency.oracles.subset_selection import SubsetSelection
-from mechdesign.base.numbers import Floats, Items
-from rangeq.core.levels import ContrastLaw
+from frequency.algebra import WORD
+from frequency.core import Aggregate, PublicDraw, smallest_integer, weights_of
+from frequency.oracles import SubsetSelection
+from mechdesign.base import Floats, Items
+from rangeq.core import ContrastLaw
 from rangeq.grids.cells import Edges, Grid, axis, equal_cells, numbered_axes
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.wavegrid.partitions import Partition, ValueSets
