@@ -11,7 +11,6 @@ import pkgutil
 import re
 import textwrap
 from collections.abc import Iterator
-from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -31,14 +30,15 @@ def ours(something: Any) -> bool:
     return str(something.__module__).partition(".")[0] in ROOTS
 
 
-def after(statements: list[ast.stmt]) -> set[str]:
-    """Names that are assigned or annotated, and then described by a string."""
-    found = set()
-    for statement, following in pairwise(statements):
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and isinstance(following, ast.Expr):
+def commented(body: list[ast.stmt], source: str) -> set[str]:
+    """Names that are assigned or annotated, with a comment ``#:`` in the same line or above it."""
+    lines, found = ["", *source.splitlines()], set()
+    for statement in body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-            if isinstance(target, ast.Name) and isinstance(
-                getattr(following.value, "value", None), str
+            above, ending = lines[statement.lineno - 1], lines[statement.end_lineno or 0]
+            if isinstance(target, ast.Name) and (
+                above.lstrip().startswith("#:") or "  #: " in ending
             ):
                 found.add(target.id)
     return found
@@ -46,15 +46,14 @@ def after(statements: list[ast.stmt]) -> set[str]:
 
 @functools.cache
 def described(cls: type) -> tuple[str, set[str]]:
-    """The docstrings of a class and what it inherits from, and the attributes that have one of
-    their own.
-    """
+    """The docstrings of a class and what it inherits from, and the attributes with a comment."""
     family = [base for base in cls.__mro__ if ours(base)]
-    trees = (ast.parse(textwrap.dedent(inspect.getsource(base))).body[0] for base in family)
-    bodies = [tree.body for tree in trees if isinstance(tree, ast.ClassDef)]
-    return "\n".join(base.__doc__ or "" for base in family if is_described(base)), {
-        name for body in bodies for name in after(body)
-    }
+    own: set[str] = set()
+    for source in (textwrap.dedent(inspect.getsource(base)) for base in family):
+        (tree,) = ast.parse(source).body
+        if isinstance(tree, ast.ClassDef):
+            own |= commented(tree.body, source)
+    return "\n".join(base.__doc__ or "" for base in family if is_described(base)), own
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
@@ -83,8 +82,8 @@ def silent_code(cls: type) -> set[str]:
 
 
 def silent_attributes(cls: type) -> set[str]:
-    """Fields and other attributes that no docstring of the class names and that have none of their
-    own.
+    """Fields and other attributes that no docstring of the class names and that have no
+    comment.
     """
     fields = (
         [field.name for field in dataclasses.fields(cls)]
@@ -151,7 +150,8 @@ def test_exported_constants_are_described(package: str) -> None:
     found: set[str] = set()
     for module in MODULES:
         if constants and module.startswith(package):
-            found |= after(ast.parse(inspect.getsource(importlib.import_module(module))).body)
+            source = inspect.getsource(importlib.import_module(module))
+            found |= commented(ast.parse(source).body, source)
     assert constants <= found
 
 
@@ -161,8 +161,7 @@ def test_what_is_not_described_is_found(monkeypatch: pytest.MonkeyPatch) -> None
         """Has a ``size``."""
 
         size: int
-        colour: str
-        """Of its outside."""
+        colour: str  #: Of its outside.
         weight: float
 
         limit = 3

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from frequency.core import Answer, fractions, normal_quantile, quantile
 from mechdesign.base import Floats, Integers
+from mechdesign.base.numbers import Between
 
 
 class ConditionalQuantiles:
@@ -39,10 +40,10 @@ class ConditionalQuantiles:
         bins: int,
     ) -> None:
         last = np.arange(bins)
-        self._up = answer({**condition, place: (np.zeros_like(last), last)})
+        self._up = answer({**condition, place: Between(np.zeros_like(last), last)})
         self.cumulative: Floats = np.asarray(self._up.value, dtype=np.float64)
         # Of the last bin there is nothing beyond
-        beyond = (last[1:], np.full(bins - 1, bins - 1))
+        beyond = Between(last[1:], np.full(bins - 1, bins - 1))
         self._rest = answer({**condition, place: beyond}) if bins > 1 else None
 
     def bins(self, phi: npt.ArrayLike) -> Integers:

@@ -51,16 +51,18 @@ def test_answers_about_whole_bins_are_those_of_the_items():
     estimate, _ = ages()
     inner = estimate.estimate
     for asked, items in [
-        ((3, 7), (3, 7)),
-        ({"age": (3, 7)}, (3, 7)),
-        ({0: (3, 7)}, (3, 7)),
-        ((None, 7), (0, 7)),
-        ((3, None), (3, 15)),
-        ((-5, 99), (0, 15)),
+        (Between(3, 7), Between(3, 7)),
+        ("3:7", "3:7"),
+        ({"age": Between(3, 7)}, Between(3, 7)),
+        ({0: Between(3, 7)}, {0: Between(3, 7)}),
+        (Between(None, 7), Between(0, 7)),
+        (":7", Between(None, 7)),
+        (Between(3, None), Between(3, 15)),
+        (Between(-5, 99), Between(0, 15)),
         (4, 4),
         ("missing", 16),
         ([1, 2, "missing"], [1, 2, 16]),
-        ((np.array([1, 2]), 7), (np.array([1, 2]), 7)),
+        (Between(np.array([1, 2]), 7), Between(np.array([1, 2]), 7)),
         (np.array([1, 2]), np.array([1, 2])),
     ]:
         ours, theirs = estimate.answer(asked), inner.answer(items)
@@ -268,7 +270,7 @@ def test_a_time_that_is_midnight_is_the_day_that_begins(kind, every):
     by_day = days.answer({"day": Between(dt.date(2013, 1, 3), dt.date(2013, 1, 9))}).value
     first, last = kind(2013, 1, 3), kind(2013, 1, 9)
     assert days.answer({"day": Between(first, last)}).value == pytest.approx(by_day)
-    arrays = np.array([first] * 2, dtype="datetime64[ns]"), np.array([last] * 2, "datetime64[ns]")
+    arrays = Between(*(np.array([end] * 2, dtype="datetime64[ns]") for end in (first, last)))
     assert days.answer({"day": arrays}).value.tolist() == pytest.approx([by_day] * 2)
     assert days.answer({"day": Between(first, first)}).value == pytest.approx(1 / 14)
 

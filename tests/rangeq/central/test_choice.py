@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign import ApproximateDP, InvalidRequest, Privacy, plan
 from mechdesign.planning.ranking import ranked
 from rangeq.central import CentralFlat, Hierarchy, QuantileRelease, TreeQuantiles, Wavelet
@@ -33,7 +34,7 @@ def ranking(task, epsilon="1"):
 def test_errors_are_the_mean_variances_of_what_is_released(domain, epsilon):
     found = ranking(CuratedRanges(domain), epsilon)
     for item in found.candidates:
-        variances = item.protocol.variance(dict(enumerate(zip(*boxes(item.protocol), strict=True))))
+        variances = item.protocol.variance(dict(enumerate(map(Between, *boxes(item.protocol)))))
         assert item.error**2 == pytest.approx(np.mean(variances))
         assert item.protocol.audit().holds
     assert found.best.error == min(item.error for item in found.candidates)
@@ -51,7 +52,7 @@ def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
         found_variances = []
         for items in product(*(range(size) for size in shape if size <= 3)):
             one = dict(zip((i for i, size in enumerate(shape) if size <= 3), items, strict=True))
-            ranges = dict(zip(along, zip(first, last, strict=True), strict=True))
+            ranges = dict(zip(along, map(Between, first, last), strict=True))
             found_variances.append(np.mean(item.protocol.variance({**one, **ranges})))
         if item.name == "strategy":  # some items may have less noise than others
             assert item.error**2 == pytest.approx(np.mean(found_variances))

@@ -38,7 +38,7 @@ def test_estimates_are_least_squares(m):
     cells = solution @ np.concatenate([level.ravel() for level in noisy])
     np.testing.assert_allclose(estimate.counts.ravel(), cells, atol=1e-9)
     first, last = boxes(m)
-    asked = dict(enumerate(zip(first, last, strict=True)))
+    asked = dict(enumerate(map(Between, first, last)))
     told = estimate.answer(asked)
     np.testing.assert_allclose(told.value, indicators(m) @ cells, atol=1e-9)
     if len(m.sizes) == 1:

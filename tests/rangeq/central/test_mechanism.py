@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign import InexactNumber, Privacy
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
 from tests.rangeq.central.examples import (
@@ -135,7 +136,7 @@ def test_variance_and_its_average_are_those_of_least_squares(m):
         r = indicators(m)
         expected = np.einsum("ri,ij,rj->r", r, covariance, r)
         if variances is m.noise_variances:
-            asked = dict(enumerate(zip(first, last, strict=True)))
+            asked = dict(enumerate(map(Between, first, last)))
             np.testing.assert_allclose(m.variance(asked), expected, rtol=1e-9)
             if len(m.sizes) == 1:
                 np.testing.assert_array_equal(m.range_variance(*first, *last), m.variance(asked))

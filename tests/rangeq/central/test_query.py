@@ -20,9 +20,9 @@ def test_questions(estimate):
     assert estimate.n == pytest.approx(COUNTS.sum(), abs=3)
     for where, expected in (
         ({0: 2}, COUNTS[2].sum()),
-        ({0: (1, 3), 1: (0, 2)}, COUNTS[1:4, :3].sum()),
+        ({0: Between(1, 3), 1: Between(0, 2)}, COUNTS[1:4, :3].sum()),
         ({1: [0, 4]}, COUNTS[:, [0, 4]].sum()),
-        ({0: [0, 2, 5], 1: (1, 1)}, COUNTS[[0, 2, 5], 1].sum()),
+        ({0: [0, 2, 5], 1: Between(1, 1)}, COUNTS[[0, 2, 5], 1].sum()),
         ({"attribute 1": 3}, COUNTS[:, 3].sum()),
         ({0: []}, 0),
     ):
@@ -55,7 +55,17 @@ def test_quantiles_along_each_attribute(estimate):
 
 
 def test_refused_questions(estimate):
-    for where in (3, (0, 1), {2: 0}, {0: 6}, {0: (3, 2)}, {}, {"cell": 1}, {0: 1.0}):
+    for where in (
+        3,
+        Between(0, 1),
+        {2: 0},
+        {0: 6},
+        {0: Between(3, 2)},
+        {0: (2, 3)},
+        {},
+        {"cell": 1},
+        {0: 1.0},
+    ):
         with pytest.raises(InvalidQuestion):
             estimate.answer(where)
         with pytest.raises(InvalidQuestion):

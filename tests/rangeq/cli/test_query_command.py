@@ -129,20 +129,27 @@ SURVEYS: dict[str, Any] = {
     "ranges": (
         survey(lambda schema: HaarHRR(schema.sizes[0], 2.0), AGE),
         {
-            "age 18:25": (18, 25),
-            "10:": (10, None),
-            "age=:9": (None, 9),
+            "age 18:25": Between(18, 25),
+            "10:": Between(10, None),
+            "age=:9": Between(None, 9),
             "age 3,4,missing": [3, 4, "missing"],
             "age missing": "missing",
         },
     ),
     "bins": (
         survey(lambda schema: HaarHRR(schema.sizes[0], 2.0), DELAY),
-        {"-60:0": (-60, 0), "delay -30:7.5": (-30, 7.5), "delay 15 to 60": (15, 60)},
+        {
+            "-60:0": Between(-60, 0),
+            "delay -30:7.5": Between(-30, 7.5),
+            "delay 15 to 60": Between(15, 60),
+        },
     ),
     "dates": (
         survey(lambda schema: HaarHRR(schema.sizes[0], 2.0), SEEN),
-        {"2013-02:2013-04": ("2013-02", "2013-04"), "2013-02-10:": ("2013-02-10", None)},
+        {
+            "2013-02:2013-04": Between("2013-02", "2013-04"),
+            "2013-02-10:": Between("2013-02-10", None),
+        },
     ),
     "one bit": (
         survey(lambda schema: frequency.heavy.OneBit(GRR(schema.sizes[0], 0.6)), SMOKES),
@@ -150,34 +157,37 @@ SURVEYS: dict[str, Any] = {
     ),
     "square wave": (
         survey(lambda schema: rangeq.SquareWave(schema.sizes[0], 2.0), DELAY),
-        {"0:60": (0, 60), "5:60": (5, 60)},
+        {"0:60": Between(0, 60), "5:60": Between(5, 60)},
     ),
     "shaped": (
         survey(lambda schema: rangeq.shaped(schema.sizes[0], 2.0, 4000), AGE),
-        {"age 18:25": (18, 25)},
+        {"age 18:25": Between(18, 25)},
     ),
     "marginals": (
         survey(lambda schema: frequency.marginals.MargPS(schema.domain, 2, 2.0), STATE, SEX, AGE),
         {
             "state a and age 3 and age 4": {"state": "a and age 3", "age": 4},
-            "sex female and age 18:": {"sex": "female", "age": (18, None)},
+            "sex female and age 18:": {"sex": "female", "age": Between(18, None)},
             "state Texas,missing": {"state": ["Texas", "missing"]},
         },
     ),
     "conjunctions": (
         survey(lambda schema: rangeq.grids.best(schema.domain, 2.0, 4000), DELAY, SEX),
         {
-            "sex male and delay 0:60": {"delay": (0, 60), "sex": "male"},
-            "delay 0:7": {"delay": (0, 7)},
+            "sex male and delay 0:60": {"delay": Between(0, 60), "sex": "male"},
+            "delay 0:7": {"delay": Between(0, 7)},
         },
     ),
     "grids": (
         survey(lambda schema: rangeq.grids.TDG(schema.domain, 2.0, 4000), AGE, DELAY),
-        {"age 3:9 and delay 0:": {"age": (3, 9), "delay": (0, None)}},
+        {"age 3:9 and delay 0:": {"age": Between(3, 9), "delay": Between(0, None)}},
     ),
     "each attribute": (
         survey(lambda schema: rangeq.PerAttribute.of(schema.domain, 2.0, "sex"), AGE, SEX),
-        {"age 3:9 and sex female": {"age": (3, 9), "sex": "female"}, "sex male": {"sex": "male"}},
+        {
+            "age 3:9 and sex female": {"age": Between(3, 9), "sex": "female"},
+            "sex male": {"sex": "male"},
+        },
     ),
     "words": (
         survey(lambda schema: frequency.heavy.PrefixExtension(8, 6.0, True), WORD),
@@ -278,7 +288,7 @@ def test_quantiles_are_those_of_python(name, asked):
     ("name", "text", "where"),
     [
         ("conjunctions", "sex male", {"sex": "male"}),
-        ("grids", "age 3:9", {"age": (3, 9)}),
+        ("grids", "age 3:9", {"age": Between(3, 9)}),
         ("marginals", "sex male", {"sex": "male"}),
     ],
 )
@@ -473,7 +483,7 @@ def test_items_without_a_schema(protocol, asked):
     estimate = protocol.estimate(aggregate)
     rows = table(out)
     assert code == 0
-    for text, where in (("3", 3), ("item 17:19", (17, 19)), ("2,5", [2, 5]), ("item 7", 7)):
+    for text, where in (("3", 3), ("item 17:19", Between(17, 19)), ("2,5", [2, 5]), ("item 7", 7)):
         assert [float(cell) for cell in rows[text][:4]] == pytest.approx(
             told(estimate.answer(where))
         )
@@ -776,8 +786,8 @@ def released(tmp_path, capsys):
 def test_a_release_carries_its_schema(released):
     schema = Schema([AGE, SEX])
     where = {
-        "age 3:9 and sex female": {"age": (3, 9), "sex": "female"},
-        "age 18:": {"age": (18, None)},
+        "age 3:9 and sex female": {"age": Between(3, 9), "sex": "female"},
+        "age 18:": {"age": Between(18, None)},
     }
     given = [part for text in where for part in ("--where", text)]
     (code, out, err), estimate = released(schema, *given, "--quantile", "0.5 of age")

@@ -117,7 +117,7 @@ def test_linear_queries_of_any_weights():
     many = estimate.linear([[0, 1, 1], [0.5, -1, 2]])
     assert many.value[1] == pytest.approx(one.value)
     assert many.variance[1] == pytest.approx(one.variance)
-    assert many.variance[0] == pytest.approx(mechanism.variance((1, 2)))
+    assert many.variance[0] == pytest.approx(mechanism.variance(Between(1, 2)))
     assert many.interval(0.9).low[0] < many.value[0] < many.interval(0.9).high[0]
     for bad in ([1, 2], [[1, 2]], [1, math.nan, 2], 3):
         with pytest.raises(ValueError, match="linear queries are finite weights"):
@@ -277,7 +277,7 @@ def test_designs_are_near_the_least_error(workload, domain):
     estimate = design.release(np.full(design.mechanism.sizes, 10), np.random.default_rng(0))
     if design.strategy.full_rank:
         stated = design.mechanism.variance(
-            {i: (0, n - 1) for i, n in enumerate(design.mechanism.sizes)}
+            {i: Between(0, n - 1) for i, n in enumerate(design.mechanism.sizes)}
         )
         assert abs(estimate.n - 10 * design.workload.cells) < 7 * math.sqrt(stated)
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from frequency import Between
 from mechdesign import ZCDP, ApproximateDP
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.gram_optimum import least_path_error
@@ -182,7 +183,7 @@ def test_a_release_answers_within_its_variances():
     counts = rng.integers(0, 1000, 3000)
     first, last = np.sort(rng.integers(0, 3000, (2, 50)), axis=0)
     exactly = np.array([counts[a : b + 1].sum() for a, b in zip(first, last, strict=True)])
-    ranges = {0: (first, last)}
+    ranges = {0: Between(first, last)}
     scores = []
     for _ in range(20):
         answer = design.release(counts, rng).answer(ranges)
