@@ -63,7 +63,7 @@ class InvalidCell(InvalidValue):
 
     @property
     def wrong(self) -> str:
-        """What is wrong with it, without where it is."""
+        """The fault without its place."""
         column = printable(repr(self.column))
         if self.expected == A_VALUE:
             empty = self.value is None
@@ -110,7 +110,7 @@ class InvalidEstimates(FrequencyError, ValueError):
 
 
 class InvalidQuestion(FrequencyError, ValueError):
-    """What is asked of an estimate is no question about its attributes.
+    """A question that is none about the attributes of an estimate.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ def frequencies(
     confidence: float = 0.95,
     largest: int = 40,
 ) -> Figure:
-    """The estimated frequencies with confidence intervals, largest first.
+    """Draw the estimated frequencies with confidence intervals, largest first.
 
     Shapes: `truth` (items,).
     """

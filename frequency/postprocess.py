@@ -146,8 +146,7 @@ def norm(values: npt.ArrayLike) -> Array:
 def norm_mul(values: npt.ArrayLike) -> Array:
     """Norm-Mul: replace negative estimates by 0, and scale the others to sum to 1.
 
-    Keeps the ratios between positive estimates. If there is none, which leaves no factor, the
-    result is uniform.
+    Keeps the ratios between positive estimates; if there are none, the result is uniform.
 
     >>> norm_mul([1.5, 0.5, -0.25]).tolist()
     [0.75, 0.25, 0.0]
@@ -203,8 +202,8 @@ def norm_cut(values: npt.ArrayLike) -> Array:
     at most 1 are all kept, and the result may sum to less. If even the largest estimate (with its
     equals) is too much, those share 1 equally: the most frequent item is never cut. O(d log d).
 
-    (The code that the authors published, github.com/vvv214/LDP_Protocols, keeps one item more and
-    divides by the sum.)
+    (The authors' code, github.com/vvv214/LDP_Protocols, keeps one item more and divides by the
+    sum.)
 
     >>> norm_cut([0.25, 0.5, 0.375, -0.125]).tolist()
     [0.0, 0.5, 0.375, 0.0]
@@ -345,12 +344,8 @@ def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Ar
 
     Parameters
     ----------
-    values : array_like
-        Shape (d,): estimated fractions.
-    deviations : array_like
-        Their standard deviations at a true frequency of 0: one number, or one for each item.
-    users : int
-        The number of users: see `power`.
+    values, deviations, users : array_like, array_like, int
+        As of `power`.
 
     Returns
     -------
@@ -370,15 +365,14 @@ def _positive(array: Array) -> Array:
 
 
 def _support(estimates: Array, b: float) -> tuple[int, float]:
-    """Return how many of the largest estimates stay positive, and their sum.
-
-    In `norm_sub` (b = 0) or `mle_apx`, what stays is above r = (the sum of what stays - 1) / (its
-    number + b). If more is kept, the quotient is at most r, since what is kept too much is at most
-    r. So all are kept at first, and what is not above the quotient is dropped until nothing is:
-    mostly in a few rounds, and each drops at least one. The largest stays, as 1 + b u > 0 for it.
-    """
+    """Return how many of the largest estimates `norm_sub` or `mle_apx` keeps, and their sum."""
     count, total = estimates.size, float(estimates.sum())
     while True:
+        # What stays is above r = (the sum of what stays - 1) / (its number + b), with b = 0 in
+        # `norm_sub`. If more is kept, the quotient is at most r, since what is kept too much is at
+        # most r. So all are kept at first, and what is not above the quotient is dropped until
+        # nothing is: mostly in a few rounds, and each drops at least one. The largest stays, as 1 +
+        # b u > 0 for it
         # Invariant: all estimates that stay are among those counted. Selection instead of sorting:
         # linear in the number of items, in a few rounds.
         above = estimates > (total - 1.0) / (count + b)
@@ -419,11 +413,10 @@ def _posterior_means(estimates: Array, noise: Array, users: int, s: float) -> Ar
 
     The integral of x w(x) dx over that of w(x) dx, with w(x) = x^-s exp(-(x - v)^2 / (2 noise^2)),
     over [1 / users, 1].
-
-    Everything is in users, y = users * x, and in t = log y, in which a power law is smooth. There
-    are two stretches: one around the peak of the likelihood, up to where it has dropped by
-    exp(-32), and one below, where a steep prior can still outweigh it. Above, both fall.
     """
+    # Everything is in users, y = users * x, and in t = log y, in which a power law is smooth. There
+    # are two stretches: one around the peak of the likelihood, up to where it has dropped by
+    # exp(-32), and one below, where a steep prior can still outweigh it. Above, both fall
     values, sigma = (estimates * users)[:, None], (noise * users)[:, None]
     peak = values.clip(1.0, users)
     # The solution of (peak +- fall - v)^2 = (peak - v)^2 + (_REACH sigma)^2 away from v, written

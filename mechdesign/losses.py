@@ -1,6 +1,4 @@
-"""Losses: what a wrong answer costs, averaged over a prior or in the worst case.
-
-The cost is |i - j|^p beyond a distance, or any table of costs.
+"""Losses: a cost |i - j|^p beyond a distance, or any, averaged over a prior or in the worst case.
 
 Every loss here is the *plain* expectation of Definition 21 (thesis 6.2). The thesis also reports a
 scaled L0, eq. 6.1: (n + 1)/n times the plain one under the uniform prior, so that the uniform
@@ -72,7 +70,7 @@ class Loss(ABC):
         return [[self.cost(j + error, j) for j, error in enumerate(row)] for row in apart]
 
     def weights(self, inputs: int) -> tuple[Fraction, ...]:
-        """What the expected cost of each of ``inputs`` inputs is multiplied with.
+        """Return what the expected cost of each of ``inputs`` inputs is multiplied with.
 
         Raises InvalidPrior when the prior has another length.
         """
@@ -86,10 +84,8 @@ class Power(Loss):
     """|i - j|^p where |i - j| > d, else 0 (so p = 0, d = 0 is the probability of a wrong answer).
 
     |i - j| is the distance of `mechdesign.mechanism.values.distances`: also of bands and of pairs
-    of counts.
-
-    The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants L0,0 = L0:
-    that is ``> d``.
+    of counts. The thesis writes |i - j| >= d for L0,d but describes "more than d steps" and wants
+    L0,0 = L0: that is ``> d``.
 
     Parameters
     ----------

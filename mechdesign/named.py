@@ -30,11 +30,9 @@ def geometric(
 ) -> Mechanism:
     """GM, the range-restricted geometric mechanism (Definition 22, Figure 6.2).
 
-    It adds two-sided geometric noise, clamped to 0 .. n.
-
-    The unique optimum for L0 with no further properties (Theorem 12); its scaled L0 is 2 alpha / (1
-    + alpha). (Definition 22 prints the noise as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|
-    / (1+alpha).)
+    It adds two-sided geometric noise, clamped to 0 .. n. The unique optimum for L0 with no further
+    properties (Theorem 12); its scaled L0 is 2 alpha / (1 + alpha). (Definition 22 prints the noise
+    as (1-alpha)^|d|/(1+alpha); it is (1-alpha) alpha^|d|/(1+alpha).)
     """
     n, privacy = _respondents(n), _privacy(privacy, alpha)
     if n == 0:
@@ -43,10 +41,7 @@ def geometric(
 
 
 def geometric_weights(n: int, a: Number) -> Weights[Number]:
-    """The entries of GM times their common denominator, and that denominator.
-
-    The result has shape (n + 1, n + 1).
-    """
+    """Return the entries of GM times their common denominator, (n + 1, n + 1), and that."""
     one = a**0
     weights = [
         [(one if i in (0, n) else one - a) * a ** abs(i - j) for j in range(n + 1)]
@@ -58,24 +53,19 @@ def geometric_weights(n: int, a: Number) -> Weights[Number]:
 def explicit_fair(
     n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
 ) -> Mechanism:
-    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3).
+    """EM, the explicit fair mechanism (eq. 6.15, Figure 6.3): optimal for L0 among fair ones.
 
-    It is optimal for L0 among fair mechanisms, and has all seven properties.
-
-    Every column holds the same powers of alpha: 0 once, and 1, 2, ... twice each; for odd n the
-    last, (n+1)/2, only once. So y = 1 / (1 + 2 (alpha + ... + alpha^(n/2))) for even n, which is
-    eq. 6.14, and y = 1 / (1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2)) for odd n, where
-    eq. 6.14 does not hold.
+    It has all seven properties. Every column holds the same powers of alpha: 0 once, and 1, 2, ...
+    twice each; for odd n the last, (n+1)/2, only once. So 1/y = 1 + 2 (alpha + ... + alpha^(n/2))
+    for even n, eq. 6.14, and 1/y = 1 + 2 (alpha + ... + alpha^((n-1)/2)) + alpha^((n+1)/2) for odd
+    n, where eq. 6.14 does not hold.
     """
     n, privacy = _respondents(n), _privacy(privacy, alpha)
     return _mechanism(*explicit_fair_weights(n, privacy.alpha), privacy)
 
 
 def explicit_fair_weights(n: int, a: Number) -> Weights[Number]:
-    """The entries of EM times their common denominator, and that denominator.
-
-    The result has shape (n + 1, n + 1).
-    """
+    """Return the entries of EM times their common denominator, (n + 1, n + 1), and that."""
     weights = [[a ** explicit_fair_power(i, j, n) for j in range(n + 1)] for i in range(n + 1)]
     return weights, sum((row[0] for row in weights), 0 * a)
 
@@ -119,10 +109,7 @@ def krr(
 
 
 def krr_weights(k: int, a: Number) -> Weights[Number]:
-    """The entries of GRR times their common denominator, and that denominator.
-
-    The result has shape (k, k).
-    """
+    """Return the entries of GRR times their common denominator, (k, k), and that."""
     one = a**0
     weights = [[one if i == j else a for j in range(k)] for i in range(k)]
     return weights, one + (k - 1) * a
@@ -169,7 +156,7 @@ class Recommendation:
 
     @property
     def errors(self) -> StandardErrors:
-        """How far off one count is and one unbiased estimate, for uniform counts."""
+        """The errors of one count and of one unbiased estimate, for uniform counts."""
         return StandardErrors.of(self.mechanism)
 
     def __str__(self) -> str:
@@ -183,11 +170,10 @@ def recommend(
     *,
     alpha: Rational | None = None,
 ) -> Recommendation:
-    """The best mechanism for L0 with these properties, by the flowchart of Figure 6.4.
+    """Return the best mechanism for L0 with these properties, by the flowchart of Figure 6.4.
 
-    It is in closed form where theory has one.
-
-    Raises ValueError for properties other than the seven of thesis 6.4; use `design` for those.
+    It is in closed form where theory has one. Raises ValueError for properties other than the seven
+    of thesis 6.4; use `design` for those.
     """
     n, privacy = _respondents(n), _privacy(privacy, alpha)
     a, wanted = privacy.alpha, _of_the_seven(properties)
@@ -223,7 +209,7 @@ class ClosedForm:
 
     @property
     def excess(self) -> Fraction:
-        """What is lost at most by not solving a program: 0 where the mechanism is optimal."""
+        """The loss at most from not solving a program: 0 where the mechanism is optimal."""
         return self.loss - self.bound
 
 
@@ -234,7 +220,7 @@ def closed_form(
     *,
     alpha: Rational | None = None,
 ) -> ClosedForm:
-    """The better of GM and EM for L0 with these properties, for any n, without making a table.
+    """Return the better of GM and EM for L0 with these properties, for any n, without a table.
 
     It is what is left where the table of `recommend` is too large. GM is taken if it is optimal,
     and else EM, which has all seven properties and loses at most 2 alpha / ((1 + alpha) (n + 1))
@@ -256,7 +242,6 @@ def closed_form(
     Returns
     -------
     ClosedForm
-        Which mechanism, its loss, and the least loss that there may be.
 
     Raises
     ------

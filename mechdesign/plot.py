@@ -89,33 +89,25 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        What to write.
     path : str or os.PathLike
-        Its suffix says which format: .png, of 200 points an inch, .pdf, .svg, or another that
-        matplotlib writes.
+        Its suffix is the format: .png, of 200 points an inch, .pdf, .svg, or another of
+        matplotlib's.
     """
     with replacing(path) as stream, style():
         figure.savefig(stream, format=Path(path).suffix[1:])
 
 
 def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
-    """The tables side by side on one colour scale (Figures 6.1, 6.6).
+    """Draw the tables side by side on one colour scale (Figures 6.1, 6.6).
 
-    The scale is from 0 to the largest entry of all.
-
-    Rows are outputs, the first at the top as in a matrix; columns are inputs. For n <= 8 the
-    entries are printed to two places, with a bare 0 for an exact zero. The tables may have
-    different sizes, as in Figure 6.1, and may be rectangular.
+    It is from 0 to the largest entry of all. Rows are outputs, the first at the top as in a matrix;
+    columns are inputs. For n <= 8 the entries are printed to two places, with a bare 0 for an exact
+    zero. The tables may have different sizes, as in Figure 6.1, and may be rectangular.
 
     Parameters
     ----------
     mechanisms : mapping of str to Mechanism
-        title -> mechanism, at least one; drawn in this order.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A panel for each mechanism, with one colour scale.
+        title -> mechanism, at least one; a panel for each, in this order.
 
     Raises
     ------
@@ -158,7 +150,7 @@ def heatmaps(mechanisms: Mapping[str, Mechanism]) -> Figure:
 def error_histograms(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """How often each error, output minus input, occurs (Figure 6.13).
+    """Draw how often each error, output minus input, occurs (Figure 6.13).
 
     There is a group of bars for every error in -n .. n.
 
@@ -173,7 +165,6 @@ def error_histograms(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel.
 
     Raises
     ------
@@ -210,7 +201,7 @@ def error_histograms(
 def l0d_against_d(
     mechanisms: Mapping[str, Mechanism], prior: Sequence[Rational] | None = None
 ) -> Figure:
-    """The chance of an answer more than d steps off, for d = 0 .. n-1 (Figure 6.11).
+    """Draw the chance of an answer more than d steps off, for d = 0 .. n-1 (Figure 6.11).
 
     This is the plain L0,d, a probability: not the scaled one of eq. 6.1.
 
@@ -222,7 +213,6 @@ def l0d_against_d(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel.
 
     Raises
     ------
@@ -363,7 +353,7 @@ def error_against_epsilon(
     title: str = "",
     marked: tuple[float, float, str] | None = None,
 ) -> Figure:
-    """Errors against epsilon, both logarithmic, as `mechdesign.Plan.plot` shows them.
+    """Draw errors against epsilon, both logarithmic, as `mechdesign.Plan.plot` shows them.
 
     Above the panel are the values of e^epsilon, the likelihood ratio, by which odds change at most.
 
@@ -381,7 +371,6 @@ def error_against_epsilon(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel.
 
     Raises
     ------
@@ -446,12 +435,11 @@ def lines(
     *,
     whole: bool = False,
 ) -> Figure:
-    """Curves that remain distinct where they coincide, in print and for colour-blind readers.
+    """Draw curves that remain distinct where they coincide, in print and to the colour-blind.
 
     Parameters
     ----------
     xlabel, ylabel : str
-        The labels of the axes.
     x : sequence of float
         Where the curves are known; joined in this order.
     curves : mapping of str to sequence of float
@@ -462,7 +450,6 @@ def lines(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel.
 
     Raises
     ------

@@ -35,11 +35,9 @@ _SLACK = Decimal("0.999999940395355224609375")
 class Metric:
     """A distance for every two inputs: metric privacy (thesis 2.4.3 and its reference [61]).
 
-    At distance d, epsilon is allowed d times.
-
-    Privacy losses add up along a chain of neighbours, so the distance ``|j - j'|`` for all pairs
-    states the same privacy as ``neighbours="adjacent"``. The table need not obey the triangle
-    inequality.
+    At distance d, epsilon is allowed d times. Privacy losses add up along a chain of neighbours, so
+    the distance ``|j - j'|`` for all pairs states the same privacy as ``neighbours="adjacent"``.
+    The table need not obey the triangle inequality.
 
     Parameters
     ----------
@@ -98,7 +96,7 @@ Neighbours: TypeAlias = Literal["adjacent", "all"] | int | Edges | Metric
 
 @dataclass(frozen=True, slots=True, init=False)
 class Privacy:
-    """How much the probability of any output may change between neighbouring inputs.
+    """A bound on the change of the probability of any output between neighbouring inputs.
 
     A mechanism P keeps it when ``alpha <= P[i, j] / P[i, j'] <= 1 / alpha`` for every output i and
     all neighbours j, j' (thesis Definition 20; alpha = exp(-epsilon), nearer 1 is more private, 1
@@ -107,10 +105,10 @@ class Privacy:
     Parameters
     ----------
     alpha : Fraction, int, str or Decimal
-        An exact rational in (0, 1], by its name: Fraction, int, Decimal or string. Floats are
-        refused (`InexactNumber`). For an epsilon see `from_epsilon`.
+        An exact rational in (0, 1], by its name. Floats are refused (`InexactNumber`). For an
+        epsilon see `from_epsilon`.
     neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
-        ``"adjacent"``: counts that differ by one (central privacy for a count, the default);
+        ``"adjacent"``: counts that differ by one (central privacy for a count);
         ``"all"``: every two inputs (local privacy); an integer k >= 1: inputs at distance at most k
         (limited precision, thesis Definition 13); pairs ``[(j, j'), ...]``: exactly these; or a
         `Metric`: those that it gives a distance. Inputs that no chain of neighbours connects are
@@ -145,25 +143,24 @@ class Privacy:
         epsilon: float | Rational,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> Privacy:
-        """A short rational alpha whose epsilon is at most ``epsilon``, and nearly equal to it.
+        """Return a short rational alpha whose epsilon is at most ``epsilon``, and nearly equal.
 
         It has the smallest denominator of those whose epsilon lies in
         ``[epsilon * (1 - 2**-24), epsilon]``. The bound alpha >= exp(-epsilon) is rigorous: exp is
         taken with directed rounding, and the fraction is chosen inside the interval that is left.
-        An epsilon above 1024 is treated as 1024.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
-            0, or any finite number of at least 2^-4096. A float stands for the binary number that
-            it is; a string is read exactly.
+            0, for an alpha of exactly 1, or any finite number of at least 2^-4096; above 1024 it is
+            treated as 1024. A float stands for the binary number that it is; a string is read
+            exactly.
         neighbours : str, int, iterable of pairs of int, or Metric, default "adjacent"
             As in `Privacy`.
 
         Returns
         -------
         Privacy
-            With ``alpha >= exp(-epsilon)``, and exactly 1 for an epsilon of 0.
 
         Raises
         ------
@@ -206,7 +203,7 @@ class Privacy:
         alpha: Rational | None = None,
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> Privacy:
-        """What functions take for a privacy: one, a bare number that is an epsilon, or an alpha.
+        """Return the privacy that is given: itself, or by a number, its epsilon, or by an alpha.
 
         Parameters
         ----------
@@ -220,7 +217,6 @@ class Privacy:
         Returns
         -------
         Privacy
-            That which was given.
 
         Raises
         ------
@@ -253,12 +249,10 @@ class Privacy:
         return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
-        """The neighbours among inputs ``0 .. inputs-1``: an integer array of shape (pairs, 2).
+        """Return the neighbours among inputs ``0 .. inputs-1``: integers of shape (pairs, 2).
 
-        The smaller input of a pair comes first.
-
-        Raises ValueError when an explicit pair names an input that does not exist, or a metric is
-        over another number of inputs.
+        The smaller input of a pair comes first. Raises ValueError when an explicit pair names an
+        input that does not exist, or a metric is over another number of inputs.
         """
         inputs = whole(inputs, "inputs", what="a number of inputs")
         if isinstance(self.neighbours, Metric):
@@ -290,7 +284,7 @@ class Privacy:
         return np.concatenate(pieces) if pieces else np.empty((0, 2), dtype=np.int64)
 
     def pair_count(self, inputs: int) -> int:
-        """How many `pairs` there are, also where they would not fit into memory."""
+        """Count the `pairs`, also where they would not fit into memory."""
         if isinstance(self.neighbours, (Metric, tuple)):
             return len(self.pairs(inputs))
         inputs = whole(inputs, "inputs", what="a number of inputs")
@@ -401,10 +395,8 @@ def _neighbours(value: Neighbours | Iterable[tuple[int, int]]) -> Neighbours:
 
 
 def _simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction with the smallest denominator in [low, high], by continued fractions.
-
-    Both ends are above 0, and low <= high.
-    """
+    """Return the fraction of smallest denominator in [low, high], 0 < low <= high."""
+    # By continued fractions.
     if not 0 < low <= high:
         raise ArithmeticError(f"no fraction lies between {brief(low, 20)} and {brief(high, 20)}")
     terms = []

@@ -75,7 +75,7 @@ class Property(ABC):
 
     @abstractmethod
     def constraints(self, at: IndexTable, privacy: Privacy) -> Iterable[Constraints]:
-        """The constraints that define the property.
+        """Return the constraints that define the property, in groups with the same coefficients.
 
         Parameters
         ----------
@@ -90,7 +90,6 @@ class Property(ABC):
         Returns
         -------
         Iterable[Constraints]
-            Groups of constraints, each with the same coefficients.
         """
 
     def holds(self, mechanism: Table) -> bool:
@@ -105,10 +104,10 @@ class Property(ABC):
 
     @property
     def text(self) -> str:
-        """What `resolve` turns back into this property.
+        """The short name, and a parameter after a colon if there is one: `resolve` takes it back.
 
-        It is the short name, and a parameter after a colon if there is one. A class with a
-        parameter overrides it, as `OutputRatio` does: files and messages name the property by it.
+        A class with a parameter overrides it, as `OutputRatio` does: files and messages name the
+        property by it.
         """
         return self.short
 
@@ -263,7 +262,7 @@ _JOINTLY: tuple[tuple[frozenset[str], str], ...] = (
 
 
 def resolve(item: PropertyLike) -> Property:
-    """A property from an instance, a class or a short name.
+    """Return the property of an instance, a class or a short name.
 
     ValueError for an unknown name, or a parameter that the property does not take or forgets.
     """
@@ -299,12 +298,9 @@ def resolve(item: PropertyLike) -> Property:
 
 
 def implied(short: Iterable[str], aligned: bool = True) -> frozenset[str]:
-    """Everything that follows from the named properties, the names themselves included.
+    """Return everything that follows from the named properties, the names themselves included.
 
     ``aligned`` says whether outputs and inputs are the same counts: some follow only then.
-
-    >>> sorted(implied(["CM", "F"]))
-    ['CH', 'CM', 'F', 'RH', 'WH']
     """
     known = set(short)
     while True:
@@ -316,10 +312,9 @@ def implied(short: Iterable[str], aligned: bool = True) -> frozenset[str]:
 
 
 def irredundant(properties: Iterable[Property], aligned: bool = True) -> list[Property]:
-    """The given properties without those that the others imply (each once, in the given order).
+    """Return the properties without those that the others imply: each once, in this order.
 
-    ``aligned`` says whether outputs and inputs are the same counts; properties that follow only
-    then are kept otherwise.
+    ``aligned`` says whether outputs and inputs are the same counts; some are implied only then.
     """
     kept = list(dict.fromkeys(properties))
     for item in list(kept):

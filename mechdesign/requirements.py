@@ -204,18 +204,9 @@ class Unbiased(Property):
 
 
 class Inequality(NamedTuple):
-    """``sum coefficient * P[i, j]`` in ``relation`` to ``bound``.
+    """The constraint ``sum coefficient * P[i, j]`` over ``terms`` in ``relation`` to ``bound``."""
 
-    Attributes
-    ----------
-    terms : mapping of (int, int) to Fraction
-        The coefficient of each entry, by its row and column, numbered from 0.
-    relation : str
-        ">=", "<=" or "==".
-    bound : Fraction
-        The right side.
-    """
-
+    # the coefficient of each entry, by its row and column, numbered from 0
     terms: Mapping[tuple[int, int], Rational]
     relation: Relation
     bound: Rational
@@ -225,19 +216,14 @@ class Inequality(NamedTuple):
 class Linear(Property):
     """linear:...: inequalities and equations between entries, such as P[0,0] + 2*P[1,1] >= 3/2.
 
-    Rows (outputs) and columns (inputs) are numbered from 0, whatever they stand for.
+    Rows (outputs) and columns (inputs) are numbered from 0, whatever they stand for. Each
+    constraint is ``stated`` as its terms (row, column, coefficient), its relation and its bound.
 
     Parameters
     ----------
     constraints : str or iterable of Inequality
         As a text, constraints separated by semicolons: a sum of terms such as ``P[0,0]``,
         ``-1/3*P[2,2]``, then ``>=``, ``<=`` or ``==``, and an exact number.
-
-    Attributes
-    ----------
-    stated : tuple of (tuple of (int, int, Fraction), str, Fraction)
-        Of each constraint the row, the column and the coefficient of every term, in order; its
-        relation; and its bound.
 
     Raises
     ------

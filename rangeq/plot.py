@@ -21,10 +21,7 @@ def cdf(
     confidence: float = 0.95,
     xlabel: str = "item",
 ) -> Figure:
-    """The estimated cumulative distribution with its band, the deciles, and the truth if known.
-
-    Shapes: `truth` (domain,).
-    """
+    """Draw the estimated cdf with its band, the deciles, and the truth (domain,), if known."""
     if estimate.n == 0:
         raise ValueError("there is nothing to draw: no reports")
     last: Integers = np.arange(len(estimate.frequencies))
@@ -64,10 +61,8 @@ def density_map(
 
     Parameters
     ----------
-    estimate : SpatialEstimate
-        At least one report.
-    unit : str, default "unit"
-        Of the coordinates, if the grid is not geographic.
+    estimate, unit : SpatialEstimate, and str, default "unit"
+        At least one report; the coordinates' unit, if the grid is not geographic.
     truth : array_like, optional
         Of the grid's shape: the number of users in every cell, for a study where they are known. It
         is drawn beside the estimate, by the same colours.

@@ -42,7 +42,7 @@ _DECILES = tuple(Fraction(tenth, 10) for tenth in range(1, 10))
 
 @dataclass(frozen=True)
 class _OrderedAttribute(Task):
-    """What may be asked about ranges of one ordered attribute: smoothed estimates are a candidate.
+    """Ranges of one ordered attribute, with smoothed estimates as a candidate.
 
     Their errors rest on the population, which may be given.
     """

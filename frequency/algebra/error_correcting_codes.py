@@ -103,7 +103,7 @@ class Code:
     def _through(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how the values at some points decide those at all points: Lagrange's matrices.
 
-        Points have shape (sets, symbols), the matrices (sets, blocks, symbols).
+        Shapes: points (sets, symbols); returns (sets, blocks, symbols).
         """
         field, x = self._field, np.arange(self.blocks)
         result = np.ones((len(places), self.blocks, self.symbols), dtype=np.int64)
@@ -131,15 +131,13 @@ class Code:
 
         Parameters
         ----------
-        words : numpy.ndarray of uint64
-            uint64, words of ``bits`` bits.
-        index : numpy.ndarray of int64
-            Places in the codeword, 0 .. length - 1, of a shape that broadcasts with that of the
-            words.
+        words, index : numpy.ndarray of uint64, numpy.ndarray of int64
+            Words of ``bits`` bits; places in the codeword, 0 .. length - 1, that broadcast with
+            them.
 
         Returns
         -------
-        numpy.ndarray
+        numpy.ndarray of int64
             1 where the sign of the word's codeword at that place is -1, else 0.
         """
         block, place = index >> (self.symbol - 1), index & ((1 << (self.symbol - 1)) - 1)
@@ -161,13 +159,12 @@ class Code:
         sums : array_like
             Shape (rows, length): real numbers, near a multiple of a codeword.
         soft : bool, default True
-            False: only the signs of the sums count (0 is +), as in Bassily and Smith 2015,
-            Algorithm 4.
+            False: only the sums' signs count (0 is +): Bassily and Smith 2015, Algorithm 4.
 
         Returns
         -------
-        numpy.ndarray
-            Shape (rows,), uint64.
+        numpy.ndarray of uint64
+            Shape (rows,).
         """
         given = np.asarray(sums, dtype=np.float64)
         if not soft:
@@ -233,10 +230,7 @@ _LARGEST = 1 << 16
 
 
 def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> bool:
-    """Whether `walked` takes these, and is faster than `VectorSpace.incident`.
-
-    Shapes: `counts` (..., directions, q).
-    """
+    """Whether `walked` takes these counts, (..., directions, q), and is faster than `incident`."""
     if space.t != 2 or space.field.k > 1 or space.q > _LARGEST or counts.ndim != 2:
         return False
     points = np.count_nonzero(counts) * -(-domain // space.q)
@@ -244,10 +238,7 @@ def walkable(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> 
 
 
 def walked(space: VectorSpace, counts: npt.NDArray[np.int64], domain: int) -> npt.NDArray[np.int64]:
-    """Return the first ``domain`` entries of ``space.incident(counts)``, if it is `walkable`.
-
-    Shapes: `counts` (directions, q); returns (domain,).
-    """
+    """Return the first ``domain`` entries of ``space.incident(counts)``, if it is `walkable`."""
     q, rows = space.q, -(-domain // space.q)
     result = np.zeros((rows, q), dtype=np.int64)
     # A vector is (its number mod q, the rest); direction 0 is (1, 0), and direction 1 + a is (a, 1)

@@ -27,33 +27,16 @@ class TruthOrLie:
     """A draw of k outcomes: the first k - 1 intervals of ``lie`` words are lies, others the truth.
 
     ``lie`` is the one number that words are compared with, and it determines the distribution.
-
-    Parameters
-    ----------
-    k : int
-        The number of outcomes, 1 <= k < 2^64.
-    lie : int
-        How many of the 2^64 words stand for each of the k - 1 lies.
     """
 
-    k: int
-    lie: int
+    k: int  #: The number of outcomes, 1 <= k < 2^64.
+    lie: int  #: How many of the 2^64 words stand for each of the k - 1 lies.
 
     @classmethod
     def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
         """Return the least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64.
 
-        Parameters
-        ----------
-        ratio : Fraction
-            The likelihood ratio allowed, at least 1.
-        k : int
-            The number of outcomes, 1 <= k < 2^64.
-
-        Returns
-        -------
-        TruthOrLie
-            The law with the largest probability of the truth that keeps the ratio.
+        It is the law with the largest probability of the truth that keeps the ratio.
         """
         # truth / lie <= ratio means lie >= 2^64 / (ratio + k - 1): the ceiling of that, in
         # integers, as a float could be off by a thousand units.
@@ -93,20 +76,7 @@ class TruthOrLie:
         return self.k * self.q, self.k * self.p
 
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """Return outcomes relative to the true one.
-
-        Parameters
-        ----------
-        size : int
-            The number of draws, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (size,): 0 for the truth, 1 .. k-1 for the lies.
-        """
+        """Return outcomes, (size,), relative to the true one: 0, or 1 .. k-1 for the lies."""
         if self.k == 1:
             return np.zeros(size, dtype=np.int64)
         words = source(size)
@@ -137,10 +107,7 @@ def root(value: Fraction, degree: int = 2) -> Fraction:
 
 
 def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
-    """Return uniform integers in 0 .. k-1, by rejection: exactly uniform.
-
-    The result has shape (size,).
-    """
+    """Return uniform integers in 0 .. k-1, by rejection: exactly uniform; shape (size,)."""
     if k & (k - 1) == 0:
         return (
             np.zeros(size, dtype=np.int64)
@@ -157,22 +124,7 @@ def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
 
 
 def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
-    """Return independent bits with probability ``numerator`` / 2^64 of being true.
-
-    Parameters
-    ----------
-    size : int
-        The number of draws, at least 0.
-    numerator : int
-        0 .. 2^64.
-    source : callable
-        Gives as many random 64-bit words as it is asked for.
-
-    Returns
-    -------
-    numpy.ndarray of bool
-        Shape (size,).
-    """
+    """Return independent bits, (size,), true with probability ``numerator`` / 2^64, 0 to 1."""
     if numerator == WORD:
         return np.ones(size, dtype=np.bool_)
     return source(size) < np.uint64(numerator)
@@ -183,15 +135,14 @@ def chances(
 ) -> npt.NDArray[np.bool_]:
     """Return independent bits, each true with a given probability, whatever the denominators.
 
-    A word is compared with the first 64 binary places of the probability, and where it equals them,
-    which is hardly ever, another one with the places that follow.
-
-    Shapes: `which` (size,); returns (size,).
+    Shapes: `which` (size,), places among the probabilities; returns (size,).
     """
     parts = [divmod(probability * WORD, 1) for probability in probabilities]
     certain = np.array([places == WORD for places, _ in parts])
     threshold = np.array([min(places, WORD - 1) for places, _ in parts], dtype=np.uint64)[which]
     words = source(len(which))
+    # A word is compared with the first 64 binary places of the probability, and where it equals
+    # them, which is hardly ever, another one with the places that follow
     result: npt.NDArray[np.bool_] = (words < threshold) | certain[which]
     rest = [fraction for _, fraction in parts]
     tied = np.flatnonzero((words == threshold) & np.array(list(map(bool, rest)))[which])
@@ -201,17 +152,13 @@ def chances(
 
 
 def bernoulli_bits(size: int, numerator: int, source: BitSource, denominator: int = WORD) -> Words:
-    """Return words whose 64 bits are independent, each 1 with a rational probability.
-
-    Every bit compares the binary expansion of its own uniform number with that of the probability,
-    most significant place first. Half of the bits are decided at each place, so that a word needs
-    about eight random words and not sixty-four.
-
-    The result has shape (size,).
-    """
+    """Return words, (size,), whose 64 bits are independent, each 1 with a rational probability."""
     result = np.zeros(size, dtype=np.uint64)
     undecided = np.full(size, WORD - 1, dtype=np.uint64)
     where, rest = np.arange(0), numerator
+    # Every bit compares the binary expansion of its own uniform number with that of the
+    # probability, most significant place first. Half of the bits are decided at each place, so that
+    # a word needs about eight random words and not sixty-four
     for place in count():
         drawn = source(len(undecided))
         digit, rest = divmod(2 * rest, denominator)
@@ -240,13 +187,6 @@ class UnaryBits:
 
     A bit is 1 with probability ``own`` / 2^64 at the user's own place, ``other`` / 2^64 elsewhere:
     the two numbers that words are compared with, and they determine the distribution.
-
-    Parameters
-    ----------
-    own : int
-        2^64 times the probability of a 1 at the user's own place.
-    other : int
-        2^64 times the probability of a 1 at another place.
     """
 
     own: int
@@ -275,10 +215,7 @@ class UnaryBits:
         return self.p * (1 - self.q) / (self.q * (1 - self.p))
 
     def draw(self, places: npt.NDArray[np.int64], width: int, source: BitSource) -> Words:
-        """Return the bits of users at these places, ``width`` each.
-
-        Shapes: `places` (users,); returns (users, ceil(width / 64)).
-        """
+        """Return ``width`` bits of each user at a place: shape (users, ceil(width / 64))."""
         users, lanes = len(places), -(-width // 64)
         words = bernoulli_bits(users * lanes, self.other, source).reshape(users, lanes)
         rows, lane, place = np.arange(users), places >> 6, (places & 63).astype(np.uint64)

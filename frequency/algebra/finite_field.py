@@ -5,8 +5,7 @@ It takes O(q^t log q^t) steps.
 The elements of F_q, q = p^k, are the integers 0 .. q-1: the base-p digits are the coefficients of a
 polynomial modulo a fixed irreducible one. A vector of F_q^t is the integer 0 .. q^t - 1 whose
 base-q digits are its coordinates. The *directions* are the points of projective space, one for each
-line through the origin; each is represented by the vector whose leading (most significant) nonzero
-digit is 1.
+line through the origin: that vector on it whose most significant nonzero digit is 1.
 """
 
 from __future__ import annotations
@@ -87,8 +86,7 @@ def best_order(
 ) -> tuple[int, int]:
     """Return the field order q and dimension t of least variance, with room for the domain.
 
-    Orders near ``target`` are compared. Tables of q^t numbers are allowed up to `TABLE_LIMIT` or 8
-    times the domain.
+    Orders near ``target`` are compared; q^t is at most `TABLE_LIMIT` or 8 times the domain.
     """
     limit = max(TABLE_LIMIT, 8 * domain)
     choices: list[tuple[float, int, int]] = []
@@ -110,15 +108,7 @@ def best_order(
 class Field:
     """The arithmetic of F_q on arrays of integers 0 .. q-1.
 
-    Parameters
-    ----------
-    q : int
-        The order: a prime up to 2^31, or a prime power up to 256.
-
-    Raises
-    ------
-    ValueError
-        q is neither a prime nor a prime power up to 256.
+    q is a prime up to 2^31, or a prime power up to 256: else ValueError.
     """
 
     def __init__(self, q: int) -> None:
@@ -141,14 +131,12 @@ class Field:
 
     @cached_property
     def products(self) -> npt.NDArray[np.int64]:
-        """The multiplication table.
-
-        Its polynomial is the first, in the order of integers, that leaves no zero divisors.
-        """
+        """The multiplication table."""
         q, p, k, digits = self.q, self.p, self.k, self._digits
         long = np.zeros((q, q, 2 * k - 1), dtype=np.int64)
         for i in range(k):
             long[:, :, i : i + k] += digits[:, None, i, None] * digits[None, :, :]
+        # Its polynomial is the first, in the order of integers, that leaves no zero divisors
         for low in range(q):  # x^k = -(the polynomial with these digits)
             rest = long.copy()
             for top in range(2 * k - 2, k - 1, -1):
@@ -210,10 +198,7 @@ class Field:
 
     @cached_property
     def dual(self) -> npt.NDArray[np.int64]:
-        """The dual z* of each z: Tr(z y) is the dot product of the base-p digits of z* and y.
-
-        The digits of z* are the traces of z x^i.
-        """
+        """The dual z* of each z: Tr(z y) is the dot product of the base-p digits of z* and y."""
         if self.k == 1:
             return np.arange(self.q)
         basis = np.multiply.outer(np.ones(self.q, dtype=np.int64), self._place)
@@ -227,6 +212,7 @@ class Field:
                 power = self.products[power, term]
             term = power
             trace = self._sum[trace, term]
+        # The digits of z* are the traces of z x^i
         return trace @ self._place  # traces lie in F_p: their own lowest digit
 
 
@@ -245,17 +231,7 @@ def space(q: int, t: int) -> VectorSpace:
 class VectorSpace:
     """The space F_q^t: inner products and scaling of vectors, and the incidence transform.
 
-    Parameters
-    ----------
-    q : int
-        The order of the field: a prime, or a prime power up to 256.
-    t : int
-        The dimension, at least 1. ``size`` = q^t is at most 2^53.
-
-    Raises
-    ------
-    ValueError
-        There is no such field, or more than 2^53 vectors.
+    ValueError unless q is a prime, or a prime power up to 256, t >= 1, and ``size`` = q^t <= 2^53.
     """
 
     def __init__(self, q: int, t: int) -> None:
@@ -299,10 +275,7 @@ class VectorSpace:
         return np.asarray(total, dtype=np.int64)
 
     def _digitwise(self, image: npt.NDArray[np.int64], digits: int) -> npt.NDArray[np.int64]:
-        """Return the map of F_q^digits to itself that sends every digit z to image[z].
-
-        It is an array of q^digits integers.
-        """
+        """Return the map of F_q^digits, (q^digits,), that sends every digit z to image[z]."""
         table = np.zeros(1, dtype=np.int64)
         for j in range(digits):
             table = (image[:, None] * self.q**j + table).ravel()
@@ -314,10 +287,7 @@ class VectorSpace:
         return np.concatenate([self._digitwise(row, self._chunk) for row in self.field.products])
 
     def scale(self, c: AnyIntegers, a: AnyIntegers) -> npt.NDArray[np.int64]:
-        """Return the vectors c a.
-
-        Shapes: `a` like `c`.
-        """
+        """Return the vectors c a, shaped like `a`."""
         if self.q == 2:
             return (c * a).astype(np.int64)
         base = self.q**self._chunk
@@ -378,13 +348,13 @@ class VectorSpace:
         """Yield for c* = 1 .. q-1 and each place j where the directions that lead at j are found.
 
         c*, these directions, where the dual indices of c times their vectors are, and in which
-        order; ``back``: in which order the directions are for these. Only what is below `_half`,
-        as of real numbers the others follow.
+        order; ``back``: in which order the directions are for these.
         """
         field = self.field
         original = np.empty_like(field.dual)
         original[field.dual] = np.arange(self.q)
         for star in range(1, self.q):
+            # Only what is below `_half`, as of real numbers the others follow
             # All that lead at the last place are beyond where c* is
             leads = self.t if star < self._half(1) else self.t - 1
             c = original[star]
@@ -396,12 +366,10 @@ class VectorSpace:
                 yield star, slice(first, first + power), there, order[:power]
 
     def _half(self, digits: int) -> int:
-        """Return how many entries a transform over F_q^digits has: fewer if some follow.
-
-        In odd characteristic the entry at -b is the conjugate of that at b, and those are left out
-        whose first digit in base p is above p / 2.
-        """
+        """Return how many entries a transform over F_q^digits has: fewer if some follow."""
         p = self.field.p
+        # In odd characteristic the entry at -b is the conjugate of that at b, and those are left
+        # out whose first digit in base p is above p / 2
         return self.q**digits if p == 2 else (p // 2 + 1) * (self.q**digits // p)
 
     def _split(self, digits: int) -> tuple[tuple[int, ...], range]:
@@ -413,8 +381,8 @@ class VectorSpace:
         """Return the Fourier transform over the last axis, of length q^digits.
 
         Entry b* is the sum over x of value[x] chi(-<b, x>): of real numbers, the first `_half`.
-        Integers stay integers, exactly, in characteristic 2. Others become complex.
         """
+        # Integers stay integers, exactly, in characteristic 2. Others become complex
         if self.field.p == 2:
             return _walsh_hadamard(np.array(values, order="C"))
         (shape, axes), outer = self._split(digits), values.shape[:-1]
@@ -422,7 +390,7 @@ class VectorSpace:
         return spectrum.reshape(*outer, self._half(digits))
 
     def _reversed(self, spectrum: npt.NDArray[Any], digits: int, wanted: int) -> npt.NDArray[Any]:
-        """Return q^digits times the real numbers that `_transform` makes this of, the first ones.
+        """Return q^digits times the first real numbers that `_transform` makes this spectrum of.
 
         The spectrum may be overwritten.
         """
@@ -495,10 +463,7 @@ class VectorSpace:
     def _exactly(
         self, counts: npt.NDArray[Any], transform: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """Return a transform of integers, exact whatever their size.
-
-        It is exact while its numbers are small; larger ones go a group of binary digits at a time.
-        """
+        """Return a transform of integers, exact whatever their size."""
         if counts.dtype.kind == "f":
             return transform(counts)
 
@@ -509,6 +474,7 @@ class VectorSpace:
                 else np.rint(transform(part.astype(np.float64))).astype(np.int64)
             )
 
+        # Exact while its numbers are small; larger ones go a group of binary digits at a time
         room = (62 if self.field.p == 2 else _EXACT_BITS) - self.q.bit_length()
         needed = int(counts.sum()).bit_length()
         if needed <= room:
@@ -545,9 +511,7 @@ class VectorSpace:
     def sums(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return for every direction a and y the sum of weights[x] over the x with <a, x> = y.
 
-        It is the adjoint of `incident`.
-
-        Shapes: `weights` (..., q^t); returns (..., directions, q).
+        It is the adjoint of `incident`. Shapes: `weights` (..., q^t); returns (..., directions, q).
         """
         if self.t == 1:
             return weights[..., None, :].astype(np.float64)
@@ -565,9 +529,9 @@ class VectorSpace:
 
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the Walsh-Hadamard transform over the last axis, of length 2^m, in place.
+    """Return the Walsh-Hadamard transform over the last, contiguous axis, 2^m long, in place.
 
-    Entry b is the sum over x of (-1)^(b . x) value[x]. The values are contiguous.
+    Entry b is the sum over x of (-1)^(b . x) value[x].
     """
     result, length = values, values.shape[-1]
     near, block = min(length, _NEAR), min(length, _IN_CACHE)
@@ -616,10 +580,7 @@ def binary_basis(numbers: Iterable[int]) -> list[int]:
 
 
 def walsh_hadamard(values: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return the (unnormalised) Walsh-Hadamard transform over the last axis.
-
-    Shapes: `values` (..., 2^m).
-    """
+    """Return the (unnormalised) Walsh-Hadamard transform over the last axis, of length 2^m."""
     array = np.asarray(values)
     if array.dtype.kind in "biu":
         array = array.astype(np.int64)

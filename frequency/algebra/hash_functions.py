@@ -33,20 +33,8 @@ MOST_FUNCTIONS = 1 << 24
 class PublicBits:
     """A family of public functions from items 0 .. 2^64 - 1 to bits.
 
-    Parameters
-    ----------
-    label : str
-        What they are for: different labels have independent functions.
-    seed : int
-        Chooses the functions, at least 0.
-    rows : int
-        How many functions there are, 1 to `MOST_FUNCTIONS`. Of them 17 bytes each are kept, once
-        a bit is asked for.
-
-    Attributes
-    ----------
-    text : str
-        Of which the functions are a hash.
+    Functions are chosen by ``seed``, at least 0; different labels have independent ones. There are
+    up to `MOST_FUNCTIONS` rows of them, of which 17 bytes each are kept once a bit is asked for.
     """
 
     def __init__(self, label: str, seed: int, rows: int) -> None:
@@ -72,10 +60,7 @@ class PublicBits:
 
 
 def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
-    """Return x and x^3 in GF(2^64) of each item: what `PublicBits.bits` takes.
-
-    Items of 2^63 and more are given less 2^64.
-    """
+    """Return x and x^3 in GF(2^64) of each item; items of 2^63 and more are given less 2^64."""
     x = items.astype(np.uint64)
     if x.size == 1:
         return x, np.full(x.shape, _cubed(x.item()), dtype=np.uint64)
@@ -110,28 +95,12 @@ def _cubed(x: int) -> int:
 class LinearHash:
     """A public random function from words to ``places`` bits.
 
-    h(x) = M x + b over GF(2) with a random matrix M and vector b.
+    h(x) = M x + b over GF(2) with a random matrix M and vector b. The values of any two different
+    words are independent and uniform, and h(x ^ y) = h(x) ^ h(y) ^ h(0): the hashes of many words
+    that differ from few in their last bits cost one exclusive or each.
 
-    The values of any two different words are independent and uniform, and h(x ^ y) = h(x) ^ h(y) ^
-    h(0): the hashes of many words that differ from few in their last bits cost one exclusive or
-    each.
-
-    Parameters
-    ----------
-    label : str
-        What it is for: different labels have independent functions.
-    seed : int
-        Chooses the function, at least 0.
-    places : int
-        The bits of a hash, at least 1.
-    limbs : int, optional
-        A word is several integers of 64 bits, along the last axis, and so many are hashed, the
-        first ones; at least 1. None: a word is one integer.
-
-    Attributes
-    ----------
-    text : str
-        Of which the function is a hash.
+    It is chosen by ``label`` and ``seed``, as `PublicBits` are. Of words of several integers of 64
+    bits, along the last axis, the first ``limbs`` are hashed; None: a word is one integer.
     """
 
     def __init__(self, label: str, seed: int, places: int, limbs: int | None = None) -> None:
@@ -166,17 +135,9 @@ class LinearHash:
 class Coins:
     """A source of public random words of each user, any of them computed when it is needed.
 
-    The k-th word of a user is a function of both. Privacy does not depend on their quality, so that
-    a fast mixing function suffices (SplitMix64; Steele, Lea and Flood, OOPSLA 2014).
-
-    Parameters
-    ----------
-    users : numpy.ndarray of uint64
-        Shape (users,): a number of each user.
-    seed : int, default 0
-        Chooses the function, at least 0.
-    first : int, default 0
-        How many words of each user to skip.
+    The k-th word of a user is a function of both, and of the seed; ``first`` words are skipped.
+    Privacy does not depend on their quality, so that a fast mixing function suffices (SplitMix64;
+    Steele, Lea and Flood, OOPSLA 2014). Shapes: `users` (users,), a number of each.
     """
 
     def __init__(self, users: Words, seed: int = 0, first: int = 0) -> None:

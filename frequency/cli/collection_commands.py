@@ -272,7 +272,7 @@ def _privatize(options: argparse.Namespace) -> int:
 
 
 def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]:
-    """What became of the rows."""
+    """Yield an account of the rows."""
     skipped = tally[""]
     yield f"{written + skipped} rows: {written} reports"
     if any(attribute.missing == "skip" for attribute in schema):

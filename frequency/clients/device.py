@@ -36,7 +36,7 @@ WORD = 1 << 64
 """The number of words of 64 bits, in which randomness comes."""
 
 Word: TypeAlias = Callable[[], int]
-"""What gives uniform integers 0 .. 2^64 - 1."""
+"""A source of uniform integers 0 .. 2^64 - 1."""
 
 
 class ClientError(ValueError):
@@ -184,15 +184,14 @@ class MemoisedClient:
 
     @property
     def held(self) -> int:
-        """How many values have permanent reports, which nobody else may learn."""
+        """The number of values with permanent reports, which nobody else may learn."""
         return len(self._read()[1])
 
     def report(self, value: Any) -> bytes | None:
         """The report of one day, as `Client.report` gives it; ask once a day and send it once.
 
         A value that is not among those kept gets a permanent report, which is in the file before
-        this returns. If there are as many as there may be, the report is about the newest of these
-        instead.
+        this returns. If there are as many as there may be, the report is about the newest instead.
 
         Parameters
         ----------
@@ -280,9 +279,8 @@ def load_memoised(
     source : str, os.PathLike or dict
         A description that `frequency.longitudinal.Memoised.client` gives: a path, or what it holds.
     path : str or os.PathLike
-        The file of the state, which is as secret as the values. One thread of one process at a
-        time may use it. It is replaced in one step: whenever a process ends, it is the old or the
-        new one.
+        The file of the state, which is as secret as the values. One thread of one process at a time
+        may use it. It is replaced in one step: after any crash it is the old or the new one.
     start : int, optional
         Which start of this user's device it is, 1 for the first: where there is no state yet. None:
         there must be one. A device whose state was lost must be given another number, by whoever
@@ -339,7 +337,7 @@ def _is_item(takes: dict[str, Any], item: Any) -> bool:
 
 
 def _json_in(path: Any) -> Any:
-    """What a regular file holds."""
+    """The content of a regular file."""
 
     def regular(name: str, flags: int) -> int:
         handle = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe may never end
@@ -374,7 +372,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def _loaded(source: Any, version: int, make: Callable[[dict[str, Any]], Any]) -> Any:
-    """What is made of an intact description; ClientError if there is none."""
+    """The client made of an intact description; ClientError if there is none."""
     try:
         os.urandom(1)
         if not isinstance(source, dict):
@@ -420,7 +418,7 @@ def _canonical(content: Any) -> str:
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """Of everything but the digest itself."""
+    """The digest of everything but itself."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     return f"shake256:{_sponge(_canonical(rest), 32).hex()}"
 
@@ -445,7 +443,7 @@ _SKIPPED = object()
 
 
 def _taker(takes: dict[str, Any]) -> Callable[[Any], Any]:
-    """What makes an item, a record or a set of a value; None of a user without an item."""
+    """A function from values to items, records or sets; to None for a user without an item."""
     made: Any = {"item": _of_item, "string": _of_string, "record": _of_record, "set": _of_set}
     made |= {"schema": _of_schema, "spelt": _of_spelt}
     if takes["kind"] not in made:
@@ -652,7 +650,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """How a label may be written for the value to be looked up by it; none if it cannot be one."""
+    """The spellings of a label by which the value is looked up; none if it cannot be one."""
     if isinstance(value, str):
         return (value,)
     if isinstance(value, date):
@@ -855,16 +853,14 @@ def _rational(word: Word, numerator: int, denominator: int) -> Callable[[], bool
 
 
 def _bits(word: Word, places: int, weight: int) -> Word:
-    """Numbers of so many bits, each of which is 1 with probability weight / 2^64.
-
-    Every bit compares its own uniform number with the weight, the highest place first; 64 of them
-    are a lane, and from place 57 on a lane without an undecided bit draws no more.
-    """
+    """Numbers of so many bits, each of which is 1 with probability weight / 2^64."""
     lanes, last = -(-places // 64), (weight & -weight).bit_length() - 1 if weight else 63
     first = [weight >> place & 1 for place in range(63, max(last, 58) - 1, -1)]
     rest = [weight >> place & 1 for place in range(57, last - 1, -1)]
     full, kept, layout = (1 << 64 * lanes) - 1, (1 << places) - 1, struct.Struct(f"<{lanes}Q")
 
+    # Every bit compares its own uniform number with the weight, the highest place first; 64 of them
+    # are a lane, and from place 57 on a lane without an undecided bit draws no more
     def draw() -> int:
         result, undecided = 0, full
         for one in first:
@@ -999,7 +995,7 @@ def _linear_hash(text: str, places: int) -> Callable[[int], int]:
 
 
 def _codeword(symbol: int, field: Sequence[int], through: Any) -> Callable[[int, int], int]:
-    """Which signs of an item's codeword are -1."""
+    """A function that says which signs of an item's codeword are -1."""
     multiply, half = _Field(*field).multiply, symbol - 1
 
     def minus(x: int, index: int) -> int:
@@ -1472,7 +1468,7 @@ def _public(word: Word, coins: Sequence[Any], distinct: bool, cell: Any, then: A
 
 
 def _sides_of(coin: dict[str, Any]) -> Sequence[int]:
-    """What a coin may say, all as likely."""
+    """The numbers that a coin may say, all as likely."""
     if "phases" not in coin:
         return range(coin["start"], coin["start"] + coin["count"])
     phases, deck = coin["phases"], list[int]()

@@ -1,4 +1,4 @@
-"""What every protocol is made of: channels, aggregates, estimates."""
+"""The parts of every protocol: channels, aggregates, estimates."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What a server keeps, and how it travels.
+"""Aggregates, which a server keeps, and their messages.
 
 An aggregate is integers whose number depends on the domain and never on the number of users.
 
@@ -109,7 +109,7 @@ class Aggregate:
         return self.within("", 0, place, (place.stop - place.start,)).counts
 
     def within(self, parameters: str, n: int, place: slice, shape: tuple[int, ...]) -> Aggregate:
-        """Some of the counts, as those of a part of the reports.
+        """Some of the counts, as those of a part of the reports; they are not copied.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class Aggregate:
         Returns
         -------
         Aggregate
-            Whose counts are not copied.
+            That of the part.
         """
         found = object.__new__(Aggregate)
         found._parameters, found._n = parameters, n
@@ -141,7 +141,7 @@ class Aggregate:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the counts."""
+        """The shape of the counts."""
         return self._counts.shape
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -191,7 +191,7 @@ class Aggregate:
         Parameters
         ----------
         stream : binary file
-            A binary file that is open for writing.
+            Open for writing.
         kind : str, default "aggregate"
             What the message is: see `read`.
         more : object
@@ -216,8 +216,7 @@ class Aggregate:
     def from_bytes(message: bytes) -> Aggregate:
         """The aggregate in a message, whatever its oracle.
 
-        `Oracle.aggregate_from_bytes` also checks that it is the oracle's and that its numbers are
-        possible.
+        `Oracle.aggregate_from_bytes` also checks that it is the oracle's, and its numbers possible.
 
         Parameters
         ----------
@@ -227,7 +226,7 @@ class Aggregate:
         Returns
         -------
         Aggregate
-            The aggregate, equal to the one that was written.
+            Equal to the one that was written.
 
         Raises
         ------
@@ -319,10 +318,9 @@ def beginning(stream: IO[bytes], most: int) -> bytes:
 
 
 def message_kind(path: str | os.PathLike[str]) -> str:
-    """What a file holds by its header, such as "aggregate" or "reports".
+    """Return the kind in a file's header, such as "aggregate" or "reports"; OSError if unreadable.
 
-    "" of what does not begin as a message does, and "damaged" of what only begins so. Nothing else
-    is checked. OSError if it cannot be read.
+    "" of what does not begin as a message does, and "damaged" of what only begins so.
     """
     with opened(path) as stream:
         start = beginning(stream, JSON_BYTES)
@@ -335,7 +333,7 @@ def message_kind(path: str | os.PathLike[str]) -> str:
 
 
 def differing(ours: str, theirs: str) -> str:
-    """How two protocols differ: "A and of B, which differ in ..."."""
+    """Return the difference of two protocols: "A and of B, which differ in ..."."""
     try:
         mine, other = from_json(ours), from_json(theirs)
         names = [content["protocol"] for content in (mine, other)]
@@ -392,12 +390,12 @@ def canonical(content: Any) -> str:
 
 
 class SignSum(NamedTuple):
-    """Neighbouring counts that are sums of signs, each +1 or -1.
+    """Neighbouring counts ``counts.flat[start:stop]`` that are sums of signs, each +1 or -1.
 
     Attributes
     ----------
     start, stop : int
-        They are ``counts.flat[start:stop]``.
+        Places of the first, and after the last.
     each : int
         How many of them a report adds a sign to, all different.
     users : int or None
@@ -410,19 +408,9 @@ class SignSum(NamedTuple):
     users: int | None = None
 
     def within(self, start: int, users: int | None) -> SignSum:
-        """The same, where the counts are a part of others.
+        """The same, where the counts are a part of others that begins at the place ``start``.
 
-        Parameters
-        ----------
-        start : int
-            The part's first place.
-        users : int or None
-            The place of the count of the reports on the part; None: all reports.
-
-        Returns
-        -------
-        SignSum
-            With the places among all counts.
+        ``users`` is the place of the count of the reports on the part; None: all reports.
         """
         own = users if self.users is None else start + self.users
         return SignSum(start + self.start, start + self.stop, self.each, own)
@@ -436,26 +424,16 @@ def signed_places(sign_sums: Sequence[SignSum]) -> Items:
 
 
 def split_signs(counts: npt.NDArray[np.int8], sign_sums: Sequence[SignSum]) -> npt.NDArray[np.int8]:
-    """Measurements, from the counts of one report each.
-
-    Shapes: `counts` (users, counts); returns (users, numbers of a measurement).
-    """
+    """The measurements, (users, numbers), from the counts of one report each, (users, counts)."""
     minus = counts[:, signed_places(sign_sums)] < 0
     return np.concatenate([counts > 0, minus], axis=1).astype(np.int8)
 
 
 class DrawnSums(NamedTuple):
-    """What the sums of measurements say.
+    """The content of the sums of measurements."""
 
-    Attributes
-    ----------
-    counts : numpy.ndarray of int64
-        Shape (counts,): those of the aggregate.
-    drawn : numpy.ndarray of int64
-        The same as if every sign had been +1: how many reports each count is of.
-    """
-
-    counts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]  #: shape (counts,), of the aggregate
+    #: the same had every sign been +1: of how many reports each count is
     drawn: npt.NDArray[np.int64]
 
 

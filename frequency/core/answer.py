@@ -1,4 +1,4 @@
-"""What may be asked of an estimate, and the answer with its error."""
+"""Questions to an estimate, and the answer with its error."""
 
 from __future__ import annotations
 
@@ -124,13 +124,9 @@ def about_ranges(
 
 
 def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:
-    """The answer to questions of which those about single items have the errors of items.
+    """The answer to questions, where those about single items have the errors of `items`."""
 
-    So a question is answered alike by itself and among others.
-
-    Shapes: `items` (items,).
-    """
-
+    # A question is then answered alike by itself and among others
     def interval(confidence: float) -> ConfidenceInterval:
         ends = []
         for end, own in zip(told.interval(confidence), items.interval(confidence), strict=True):
@@ -145,7 +141,7 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
 
 
 def of_samples(values: npt.ArrayLike) -> Answer:
-    """What several synthetic samples say together, with the error that their differences tell.
+    """Return the mean over several synthetic samples, with the error that their differences tell.
 
     Parameters
     ----------
@@ -181,7 +177,7 @@ def of_samples(values: npt.ArrayLike) -> Answer:
 
 
 class Condition(NamedTuple):
-    """What a question asks of one attribute.
+    """The part of a question that is about one attribute.
 
     Attributes
     ----------
@@ -200,7 +196,7 @@ class Condition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many items one question asks for."""
+        """The number of items that one question asks for."""
         return int(self.last - self.first) + 1 if self.items is None else len(self.items)
 
     def runs(self) -> list[tuple[Integers, Integers]]:
@@ -225,7 +221,7 @@ class Condition(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """What is asked of each attribute that matters, in the attributes' order.
+    """The conditions on each attribute that matters, in the attributes' order.
 
     Attributes
     ----------
@@ -240,7 +236,7 @@ class Conditions(NamedTuple):
 
 
 def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Conditions:
-    """What ``answer(where)`` is asked, checked."""
+    """Return the questions of ``answer(where)``, checked."""
     if not isinstance(where, Mapping):
         if len(names) > 1:
             raise InvalidQuestion(
@@ -273,7 +269,7 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
 
 
 def place_of(name: Any, names: Sequence[str], error: type[Exception] = InvalidQuestion) -> int:
-    """Where an attribute stands, given by its name or by its place."""
+    """Return the place of an attribute, given by its name or by its place."""
     if isinstance(name, str) and name in names:
         return list(names).index(name)
     if is_whole(name) and 0 <= name < len(names):
@@ -356,10 +352,7 @@ def plain(values: Any) -> Any:
 
 
 def of_each(confidence: float, questions: int) -> float:
-    """The confidence of each of several intervals with which all of them hold at once.
-
-    By Bonferroni's inequality, which holds however the answers depend on each other.
-    """
+    """The confidence of each of several intervals with which all hold at once, by Bonferroni."""
     normal_quantile(confidence)  # refuses what is none
     return 1 - (1 - confidence) / questions
 

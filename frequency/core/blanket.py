@@ -42,18 +42,10 @@ ALIKE: PairLaw = (PairClass(Fraction(1), Fraction(1), Fraction(1)),)
 
 
 class JointClass(NamedTuple):
-    """A class of reports with the same likelihoods under some values.
+    """A class of reports with the same likelihoods under some values."""
 
-    Attributes
-    ----------
-    probability : Fraction
-        Of the class, under a law of reports that depends on no value.
-    likelihoods : tuple of Fraction
-        How likely a report is under each of the values, relative to that law.
-    """
-
-    probability: Fraction
-    likelihoods: tuple[Fraction, ...]
+    probability: Fraction  #: under a law of reports that depends on no value
+    likelihoods: tuple[Fraction, ...]  #: under each value, relative to that law
 
 
 JointLaw: TypeAlias = tuple[JointClass, ...]  #: The type of all reports in classes.

@@ -125,7 +125,7 @@ class Channel(ABC):
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The claim: local privacy, in which every two items are neighbours.
+        """The claim of local privacy: every two items are neighbours.
 
         alpha is a rational number of at least exp(-epsilon).
         """
@@ -138,15 +138,12 @@ class Channel(ABC):
 
     @property
     def protocol_name(self) -> str:
-        """What the parameters call it."""
+        """The name of the protocol in the parameters."""
         return type(self).__name__
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on.
-
-        That is the protocol, domain and alpha, and the integers that decide how a report is drawn.
-        """
+        """The parameters of both halves: protocol, domain, alpha, and how reports are drawn."""
         public = {
             "protocol": self.protocol_name,
             "domain": self.domain,
@@ -161,25 +158,19 @@ class Channel(ABC):
 
     @cached_property
     def wire(self) -> bytes:
-        """The eight bytes that name the channel in front of a single report.
-
-        They are the first ones of SHAKE-256 of the `signature`.
-        """
+        """The eight bytes that name the channel: the first of SHAKE-256 of the `signature`."""
         return sponge(self.signature, 8)
 
     # ----------------------------------------------------------------------------- the client half
 
     @property
     def takes(self) -> dict[str, Any]:
-        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
+        """A description of a user's value, and of the item it becomes: see ``docs/wire.md``."""
         return {"kind": "item", "size": json_integer(self.domain)}
 
     @property
     def client_half(self) -> Step:
-        """How an item becomes a report, as the steps of a description: see ``docs/wire.md``.
-
-        TypeError where it is not stated.
-        """
+        """The steps from an item to a report, as in ``docs/wire.md``; TypeError if not stated."""
         raise unstated(self)
 
     def client(self) -> dict[str, Any]:
@@ -193,7 +184,7 @@ class Channel(ABC):
         Raises
         ------
         TypeError
-            A protocol of one's own that does not state its `client_half`.
+            A protocol of one's own does not state its `client_half`.
         """
         return client_of(self, type(self).__name__, self.takes)
 
@@ -280,42 +271,40 @@ class Channel(ABC):
 
     @abstractmethod
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        """Fill in the reports of users with these items.
+        """Fill in the reports of users, in place.
 
         Parameters
         ----------
         items : numpy.ndarray of int64
             Shape (users,): checked items.
         reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``, all zeros: filled in place.
+            Shape (users,), of ``report_dtype``, all zeros.
         source : callable
             Gives as many random 64-bit words as it is asked for.
         """
 
     def _details(self) -> dict[str, Any]:
-        """What else decides the distribution of a report, for `parameters`: by default its fields.
-
-        A channel should add the integers that it draws by, so that versions that draw otherwise are
-        told apart.
-        """
+        """Return whatever else decides a report's distribution, for `parameters`: the fields."""
+        # A channel should add the integers that it draws by: versions that draw otherwise are then
+        # told apart
         own = (item.name for item in fields(self) if item.name not in ("domain", "epsilon"))
         return {name: str(getattr(self, name)) for name in own}
 
     @property
     def batch_size(self) -> int:
-        """How many users to handle at a time, so that the working arrays stay in cache."""
+        """The number of users at a time with which the working arrays stay in cache."""
         return 1 << 16
 
     # ------------------------------------------------------------------------- how reports travel
 
     @property
     def transport(self) -> Transport:
-        """How reports travel, and which are accepted."""
+        """The transport of reports, which says which are accepted."""
         return Transport(self.wire, self.signature, self.report_dtype, self.possible)
 
     @abstractmethod
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        """Which reports some client can have sent: shape (users,)."""
+        """Return whether some client can have sent each report: shape (users,)."""
 
     def single_reports_to_bytes(self, reports: Reports) -> list[bytes]:
         """Each report as it travels by itself: the channel's `wire`, then its bytes.
@@ -347,8 +336,7 @@ class Channel(ABC):
         messages : iterable of bytes
             What devices sent, or anything that came over a network instead.
         tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason ("malformed", "foreign", "truncated", "impossible").
+            As of `reports_from_bytes`.
 
         Returns
         -------
@@ -369,16 +357,15 @@ class Channel(ABC):
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
         """The reports in a message.
 
+        Reports that a message announces but lacks count for at most as many as it has bytes.
+
         Parameters
         ----------
         message : bytes
-            What `reports_to_bytes` made, of this version or an older one, or anything that came
-            over a network instead.
+            Made by `reports_to_bytes` of this version or an older one, or anything from a network.
         tally : collections.Counter, optional
             None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason ("malformed", "foreign", "truncated", "impossible"), and
-            the rest is returned. What a message announces but does not hold counts for at most as
-            many reports as the message has bytes.
+            and counted by reason ("malformed", "foreign", "truncated", "impossible").
 
         Returns
         -------
@@ -400,7 +387,7 @@ class Channel(ABC):
         Parameters
         ----------
         reports : structured numpy.ndarray
-            Array of shape (users,) and dtype ``report_dtype``.
+            Shape (users,), of ``report_dtype``.
         tally : collections.Counter, optional
             None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
             counted under the reason, as in `reports_from_bytes`.
@@ -421,19 +408,9 @@ class Channel(ABC):
     def add_counts(
         self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.int64]:
-        """The counts of any number of valid reports.
+        """The counts of valid reports, added in place to ``counts`` (None: zeros).
 
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-        counts : numpy.ndarray of int64, optional
-            Shape `counts_shape`: what they are added to, in place; None: zeros.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape `counts_shape`.
+        Shapes: `reports` (users,), of ``report_dtype``; `counts` and the result `counts_shape`.
         """
         size = math.prod(self.counts_shape)
         step = max(self.batch_size, size)  # a batch costs as much as the state is large
@@ -457,7 +434,7 @@ class Channel(ABC):
 
     @property
     def sign_sums(self) -> Sequence[SignSum]:
-        """Which of the counts are sums of signs; the others are never negative."""
+        """The counts that are sums of signs; the others are never negative."""
         return ()
 
     def measurements(self, reports: Reports) -> npt.NDArray[np.int8]:
@@ -526,14 +503,9 @@ class Channel(ABC):
         return self.require_own(Aggregate.from_bytes(message))
 
     def require_own(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate itself.
+        """The aggregate itself; IncompatibleAggregate unless it is of this channel and possible.
 
-        Raises
-        ------
-        IncompatibleAggregate
-            It is of another channel, or no reports have these counts.
-        TypeError
-            It is no aggregate.
+        TypeError where it is no aggregate.
         """
         if not isinstance(aggregate, Aggregate):
             raise TypeError(
@@ -566,12 +538,7 @@ class Channel(ABC):
         Returns
         -------
         list of Sample
-            What is known of how the counts vary from one sample of users to another.
-
-        Raises
-        ------
-        TypeError
-            It is not known.
+            How the counts vary from one sample of users to another, else TypeError.
         """
         if int(counts.sum()) != n:
             raise TypeError(
@@ -649,8 +616,6 @@ class Channel(ABC):
     ) -> npt.NDArray[np.int64]:
         """Counts with the distribution of those of so many users with these items.
 
-        By default: user by user, in batches, since no shortcut has the same distribution.
-
         Parameters
         ----------
         items : numpy.ndarray of int64
@@ -665,6 +630,7 @@ class Channel(ABC):
         numpy.ndarray of int64
             Shape `counts_shape`.
         """
+        # By default user by user, in batches: no shortcut has the same distribution
         ends, source = np.cumsum(counts), bit_source(rng)
         total = np.zeros(self.counts_shape, dtype=np.int64)
         users = int(ends[-1]) if len(ends) else 0
@@ -676,7 +642,7 @@ class Channel(ABC):
         return total
 
     def _held(self, items: Items, counts: Items) -> Items:
-        """How many users have each item of the domain, from the counts of some."""
+        """Return the number of users with each item of the domain, from the counts of some."""
         held = np.zeros(self.domain, dtype=np.int64)
         np.add.at(held, items, counts)
         return held
@@ -692,11 +658,10 @@ class Channel(ABC):
         """
 
     def proof(self) -> PrivacyProof:
-        """Why reports are private, for every alpha in (0, 1): a proof that can be checked.
+        """Prove that reports are private, for every alpha in (0, 1): the proof can be checked.
 
         The likelihoods are rational functions of alpha, those of the law before its rounding to
-        units of 2^-64, which is for `audit`. What is chosen by epsilon, such as the range of a
-        hash, is that of this channel.
+        units of 2^-64, which is for `audit`. The choices by epsilon, as of a hash's range, stay.
 
         Returns
         -------
@@ -715,9 +680,7 @@ class Channel(ABC):
 
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The values of Pr[report | item] / Pr[report | no item] for each kind of report.
-
-        The least comes first.
+        """Pr[report | item] / Pr[report | no item] for each kind of report, the least first.
 
         TypeError if the channel, or a part of it, does not state them.
         """
@@ -731,18 +694,9 @@ class Channel(ABC):
     def drawn(self, items: Items, source: BitSource) -> Items:
         """The items that users' reports are about, where users draw these themselves.
 
-        Parameters
-        ----------
-        items : numpy.ndarray of int64
-            One row a user, as of `fill`.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            One row a user, as `likelihood` takes them: by default the same.
+        By default the same, one row a user.
         """
+        # By default the same
         return items
 
     def blank(self, coins: Coins) -> Reports:
@@ -750,20 +704,17 @@ class Channel(ABC):
         raise unknown(self)
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        """Which of the likelihoods each report has under an item.
+        """Return which of the likelihoods each report has under an item.
 
         Parameters
         ----------
-        reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-        items : numpy.ndarray of int64
-            Shape (users,): an item for each report.
+        reports, items : structured numpy.ndarray, numpy.ndarray of int64
+            Shape (users,), of ``report_dtype``; and an item for each.
 
         Returns
         -------
         numpy.ndarray of int64
-            Shape (users,): places among the `likelihoods`. Those of the first kind of report are
-            numbered first, then those of the next.
+            Shape (users,): places among the `likelihoods`, numbered on from kind to kind of report.
         """
         raise unknown(self)
 
@@ -771,18 +722,7 @@ class Channel(ABC):
     # among them. By default there is no more than one.
 
     def menus(self, largest: int) -> tuple[Menu, ...]:
-        """What is known of the candidates for each kind of report.
-
-        Parameters
-        ----------
-        largest : int
-            How many candidates there may be, at least 1.
-
-        Returns
-        -------
-        tuple of Menu
-            One for each of the `likelihoods`.
-        """
+        """Return the menus of up to ``largest`` candidates, one for each kind of report."""
         return (Menu(1, 0, 1),) * len(self.likelihoods)
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
@@ -792,10 +732,8 @@ class Channel(ABC):
 
         Parameters
         ----------
-        reports : structured numpy.ndarray
-            Shape (users,): blank reports.
-        numbers : numpy.ndarray of int64
-            Shape (users,), each 0 or more; those beyond the menu count on from its beginning.
+        reports, numbers : structured numpy.ndarray, numpy.ndarray of int64
+            Shape (users,): blank reports, and numbers of 0 or more, modulo the size of the menu.
         largest : int
             As for `menus`.
 
@@ -815,31 +753,19 @@ class Channel(ABC):
     # blank reports likely.
 
     def likely_together(self, items: Items) -> Fraction:
-        """The probability that a blank report is likely under all of some items.
+        """The exact probability that a blank report is likely under all of some different items.
 
-        Parameters
-        ----------
-        items : numpy.ndarray of int64
-            Different items, at least one, one row each.
-
-        Returns
-        -------
-        Fraction
-            Exact.
-
-        Raises
-        ------
-        UnstatedLikelihoods
-            The channel does not state it.
+        Shapes: `items` (items, ...), at least one. UnstatedLikelihoods where it is not stated.
         """
         raise UnstatedLikelihoods(type(self).__name__)
 
     @property
     def least_together(self) -> Fraction:
-        """The least probability that a blank report is likely under two items, or less.
+        """The least probability that a blank report is likely under two items, or a lower bound.
 
         By default that of items 0 and 1, for channels to which all pairs are alike.
         """
+        # All pairs are alike to most channels
         return self.likely_together(np.arange(2))
 
     @property
@@ -848,22 +774,10 @@ class Channel(ABC):
         return self.likely_together(self.every_item()) if self.domain == 2 else Fraction(0)
 
     def joint_law(self, items: Items) -> JointLaw:
-        """The law of the likelihoods of a report under some items.
+        """The exact law of the likelihoods of a report under some items, which may repeat.
 
-        Parameters
-        ----------
-        items : numpy.ndarray of int64
-            As of `items_of`, at least one row, not all of which need be different.
-
-        Returns
-        -------
-        JointLaw
-            Exact; the likelihoods are relative to the same law of reports for all items.
-
-        Raises
-        ------
-        UnstatedLikelihoods
-            The channel does not state it.
+        They are relative to one law of reports for all items; UnstatedLikelihoods where the channel
+        does not state it. Shapes: `items` (items, ...), at least one.
         """
         different, places = np.unique(items, axis=0, return_inverse=True)
         low, high = self.low_and_high
@@ -878,15 +792,7 @@ class Channel(ABC):
     def dominating_law(self) -> PairLaw:
         """A pair law above those of all pairs of items in convex order, equal ones included.
 
-        Returns
-        -------
-        PairLaw
-            Under a blanket.
-
-        Raises
-        ------
-        UnstatedLikelihoods
-            The channel does not state enough.
+        It is that of a blanket; UnstatedLikelihoods where the channel does not state enough.
         """
         self._require_likelihoods()
         if self.domain == 1:
@@ -904,13 +810,7 @@ class Channel(ABC):
         return low, high
 
     def attack_items(self) -> list[Items]:
-        """Items that tell a user apart well.
-
-        Returns
-        -------
-        list of numpy.ndarray of int64
-            Each of three rows: two items of the user, and the one that all others hold.
-        """
+        """Items that tell a user apart well: two of the user, and the one that all others hold."""
         last = min(self.domain, 1 << 63) - 1
         if last < 2:
             return [np.array([0, 1, other]) for other in range(2 * last)]
@@ -920,14 +820,14 @@ class Channel(ABC):
     # What `mechdesign.accounting.shuffled` asks
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        """How the reports of any two values compare with a blanket that hides them.
+        """Return laws that compare the reports of any two values with a blanket that hides them.
 
         Returns
         -------
         sequence of PairLaw or PairLaws
-            For any two values of a user, whatever the others hold, what a shuffled collection tells
-            is at most the largest bound that one of these gives: they may be laws above those of
-            the pairs. Empty where there are no two values.
+            For any two values, whatever others hold, a shuffled collection tells at most the
+            largest bound that one of these gives: they may be laws above those of the pairs. Empty
+            where there are no two values.
 
         Raises
         ------
@@ -938,7 +838,7 @@ class Channel(ABC):
         return (self.dominating_law(),) if self.domain > 1 else ()
 
     def attack_laws(self) -> Sequence[PairLaw]:
-        """How the reports of two values compare with those of users who all hold a third.
+        """Return laws that compare reports of two values with those of users who hold a third.
 
         Returns
         -------

@@ -84,22 +84,9 @@ class EnumeratedOracle(Oracle):
         return reports["output"].astype(np.int64)
 
     def reports_of(self, kinds: Items) -> Reports:
-        """A report of each kind, for public coins: the inverse of `kinds_of`.
+        """A report of each kind, an output of `law`, for public coins: the inverse of `kinds_of`.
 
-        Parameters
-        ----------
-        kinds : numpy.ndarray of int64
-            Shape (users,), outputs of `law`.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-
-        Raises
-        ------
-        TypeError
-            The layout is not the number of the kind alone.
+        TypeError where the layout is not the number of the kind alone. Shapes: (users,).
         """
         names = self.report_dtype.names or ()
         reports = np.zeros(len(kinds), dtype=self.report_dtype)
@@ -146,7 +133,7 @@ class EnumeratedOracle(Oracle):
 
     @cached_property
     def _sendable(self) -> npt.NDArray[np.bool_]:
-        """Which kinds of reports ever occur: shape (kinds,)."""
+        """Whether each kind of report ever occurs: shape (kinds,)."""
         return np.array([any(row) for row in self.law.weights])
 
     def _details(self) -> dict[str, Any]:

@@ -26,18 +26,10 @@ from mechdesign.base import Floats, Items, whole
 
 
 class OfPopulation:
-    """An estimate about the users who reported, or about all of whom they are a random part.
+    """An estimate about the users who reported, or about all of whom they are a random part."""
 
-    Attributes
-    ----------
-    n : int
-        The number of users that the estimate is about.
-    reports : int
-        How many of them it is from: all, unless it is made by `of_population`.
-    """
-
-    n: int
-    reports: int
+    n: int  #: The number of users that the estimate is about.
+    reports: int  #: How many of them it is from: all, unless it is made by `of_population`.
 
     def _about(self, reports: int) -> None:
         """The estimate is from so many reports, and about their senders."""
@@ -71,11 +63,11 @@ class OfPopulation:
 
     @property
     def _drawn(self) -> float:
-        """What drawing the users who reported multiplies a variance among all users with."""
+        """The factor of a variance among all users that drawing those who reported makes."""
         return 1 / self.reports - 1 / self.n if self.n > self.reports > 0 else 0.0
 
     def _of_drawing(self, values: npt.ArrayLike) -> Floats:
-        """What drawing the users who reported adds to the variances of these fractions."""
+        """Return the variances that drawing the users who reported adds to these fractions."""
         if not self._drawn:
             return np.zeros(np.shape(values))
         f = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
@@ -96,7 +88,7 @@ class OfPopulation:
 
 
 class Estimator(Protocol):
-    """What an `Estimate` needs of an oracle: see `Oracle` for what each of these is."""
+    """The part of an oracle that an `Estimate` needs: see `Oracle`."""
 
     @property
     def domain(self) -> int:
@@ -114,7 +106,7 @@ class Estimator(Protocol):
         ...
 
     def variance_slope(self, n: int) -> float:
-        """How much an item's variance grows with its own frequency."""
+        """Return the growth of an item's variance with its own frequency."""
         ...
 
     def linear_variances_of(
@@ -165,11 +157,11 @@ class Estimate(OfPopulation):
 
     @property
     def variance_slope(self) -> float:
-        """How much an item's variance grows with its own frequency, where that is small."""
+        """The growth of an item's variance with its own frequency, where that is small."""
         return self._oracle.variance_slope(self.reports) + self._drawn
 
     def variances_at(self, frequency: float) -> Floats:
-        """What the variances would be if every item by itself had another frequency.
+        """Return the variances as if every item by itself had another frequency.
 
         Parameters
         ----------
@@ -197,8 +189,7 @@ class Estimate(OfPopulation):
         Parameters
         ----------
         confidence : float, default 0.95
-            The probability with which each interval covers the true frequency, nearly: strictly
-            between 0 and 1.
+            Of each interval by itself, strictly between 0 and 1.
 
         Returns
         -------
@@ -233,8 +224,7 @@ class Estimate(OfPopulation):
         Returns
         -------
         Answer
-            Its value and variance are floats, or arrays of shape (sums,). The variance is an
-            unbiased estimate, cut at 0.
+            Floats, or arrays of shape (sums,). The variance is an unbiased estimate, cut at 0.
 
         Raises
         ------
@@ -275,8 +265,7 @@ class Estimate(OfPopulation):
         Returns
         -------
         Answer
-            A fraction of the population, with its variance. The intervals of single items are those
-            of `interval`.
+            A fraction, with its variance. The intervals of single items are those of `interval`.
 
         Raises
         ------

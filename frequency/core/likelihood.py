@@ -67,8 +67,7 @@ class Ascent(NamedTuple):
         A bound on how far the log-likelihood is from its maximum, in nats: n (max g - 1), where n
         g is its gradient, as a concave function lies below its tangents.
     log_likelihood : float
-        The sum over reports of the log of their probability, in nats, up to a constant. No step
-        lowers it.
+        The sum over reports of their log-probability, in nats, up to a constant; it never falls.
     converged : bool
         Whether the gap is at most the tolerance; otherwise the limit of steps was reached.
     """
@@ -82,18 +81,7 @@ class Ascent(NamedTuple):
 def maximised(
     likelihood: Likelihood, tolerance: float, max_iterations: int
 ) -> tuple[Floats, Ascent]:
-    """Return the distribution of most likelihood, by expectation maximisation.
-
-    The search starts at the uniform distribution.
-
-    A step of expectation maximisation makes each frequency f the mean over reports of the
-    probability of its item, given the report: f becomes f g, where n g is the gradient of the
-    log-likelihood. It never lowers the likelihood, and is often far too short: f g^a, normalised,
-    is tried with a power a that doubles from step to step while the likelihood does not fall, and
-    comes down to 1 otherwise.
-
-    The result has shape (items,).
-    """
+    """Return the distribution of most likelihood, (items,), by expectation maximisation."""
     n = float(likelihood.counts.sum())
     estimate = np.full(likelihood.items, 1 / likelihood.items)
     predicted, power, steps = likelihood.predict(estimate), 1.0, 0
@@ -101,6 +89,9 @@ def maximised(
     # Concave: the log-likelihood of any distribution f is at most that of the estimate plus the
     # slope times f less n, which is largest at the single item of the steepest slope.
     while n * (slope.max() - 1) > tolerance and steps < max_iterations:
+        # A step makes each frequency f the mean over reports of the probability of its item, given
+        # the report: f becomes f g, where n g is the gradient. That is often far too short: f g^a,
+        # normalised, is tried with a power a that doubles while the likelihood does not fall
         while True:
             # Divided by the largest slope, so that no power overflows.
             after = estimate * (slope / slope.max()) ** power
@@ -141,8 +132,8 @@ def stopped_early(
 ) -> Fit:
     """Return the fit of EM from the uniform distribution, or EMS, which smooths after every round.
 
-    Li et al., SIGMOD 2020, algorithm 1 and section 5.5: it stops when a round changes the
-    log-likelihood by less than 10^-3 exp(epsilon) (EM) or 10^-3 (EMS), or after 10,000 rounds.
+    It stops when a round changes the log-likelihood by less than 10^-3 exp(epsilon) (EM) or 10^-3
+    (EMS), or after 10,000 rounds (Li et al., SIGMOD 2020, algorithm 1 and section 5.5).
     """
     threshold = 1e-3 * (1.0 if smooth else math.exp(min(epsilon, 700.0)))
     f = np.full(likelihood.items, 1 / likelihood.items)
@@ -190,11 +181,8 @@ def of_signs(
 ) -> Likelihood:
     """Return the likelihood of signs at random indices, of which the sums are known.
 
-    A report of index j is + with probability (1 + contrast m_j) / 2, where m_j is the mean of the
-    users' signs there.
-
-    Shapes: `sums` (indices,), `means` (items,) or (indices,), `transposed` (indices,) or
-    (items,).
+    A report of index j is + with probability (1 + contrast m_j) / 2, with m_j the mean sign there.
+    Shapes: `sums` (indices,); `means` from (items,) to (indices,), `transposed` back.
     """
     # The number of reports of an index may be an expectation only: it is at least the sum's size.
     times = np.maximum(drawn, np.abs(sums))

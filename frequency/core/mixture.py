@@ -33,9 +33,7 @@ class Mixture(Channel):
     """A random part of the question, and the report of that part's own channel.
 
     A report is the number of the part and ``body``, the bytes of the part's report, padded with
-    zeros.
-
-    The part does not depend on the item, so that a report's privacy loss is that of its part's.
+    zeros. The part does not depend on the item: a report's privacy loss is that of its part's.
     """
 
     kind: ClassVar[str] = "part"  #: What a part is called, in reports and parameters.
@@ -43,7 +41,7 @@ class Mixture(Channel):
     @property
     @abstractmethod
     def parts(self) -> tuple[Channel, ...]:
-        """What users may report on."""
+        """The channels of the parts that users may report on."""
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:
@@ -52,39 +50,10 @@ class Mixture(Channel):
 
     @abstractmethod
     def part_items(self, part: int, items: Items) -> Items:
-        """The item of a part's channel that stands for each item.
-
-        Parameters
-        ----------
-        part : int
-            The part's number.
-        items : numpy.ndarray of int64
-            Shape (users,): items of this channel.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (users,): items of the part's channel.
-        """
+        """The items of a part's channel that stand for items of this one: shape (users,)."""
 
     def part_expression(self, part: int) -> list[Any]:
-        """What `part_items` makes of an item, as descriptions have it: see ``docs/wire.md``.
-
-        Parameters
-        ----------
-        part : int
-            The part's number.
-
-        Returns
-        -------
-        list
-            The expression's name, and what it needs.
-
-        Raises
-        ------
-        TypeError
-            A mixture of one's own that does not state it.
-        """
+        """Return `part_items` as an expression of ``docs/wire.md``; TypeError if not stated."""
         raise unstated(self)
 
     @property
@@ -171,11 +140,7 @@ class Mixture(Channel):
                 reports["body"][users, :size] = part.view(np.uint8).reshape(len(users), size)
 
     def _split(self, reports: Reports) -> Iterator[tuple[int, Channel, Items, Reports]]:
-        """The reports on each part that occurs.
-
-        Yields the part's number and channel, the positions of its reports, and these as its
-        channel's own.
-        """
+        """Yield each part that occurs: its number, channel, places of reports, and reports."""
         for k, mine in _groups(reports[self.kind]):
             if k < len(self.parts):
                 channel = self.parts[k]
@@ -220,26 +185,13 @@ class Mixture(Channel):
         )
 
     def part_aggregate(self, aggregate: Aggregate, k: int) -> Aggregate:
-        """The aggregate of the reports on one part.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this channel.
-        k : int
-            The part's number.
-
-        Returns
-        -------
-        Aggregate
-            Of the part's channel.
-        """
+        """The aggregate of the reports on part k, as one of that part's channel."""
         channel = self.parts[k]
         users = int(aggregate.part(slice(k, k + 1))[0])
         return aggregate.within(channel.signature, users, self._places[k], channel.counts_shape)
 
     def part_users(self, aggregate: Aggregate) -> Floats:
-        """How many reported on each part."""
+        """Return the number of users who reported on each part."""
         return aggregate.part(slice(0, len(self.parts))).astype(np.float64)
 
     def expected_users(self, n: int) -> Floats:
@@ -280,16 +232,7 @@ class Mixture(Channel):
     def joined(self, told: Mapping[int, tuple[int, npt.NDArray[np.int64]]]) -> Aggregate:
         """The aggregate of what the users of some parts report; nobody reports on the others.
 
-        Parameters
-        ----------
-        told : mapping of int to (int, numpy.ndarray of int64)
-            By the number of a part, how many report on it, and their counts, of the shape that its
-            channel has.
-
-        Returns
-        -------
-        Aggregate
-            Of the reports of all these users.
+        ``told`` has, by the number of a part, how many report on it and their counts.
         """
         total = np.zeros(self.counts_shape, dtype=np.int64)
         for k, (users, counts) in told.items():

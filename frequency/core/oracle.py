@@ -24,29 +24,22 @@ _IN_CACHE = 1 << 17  # how many numbers to transform together
 
 
 class Support(NamedTuple):
-    """How the reports of "pure" protocols support items.
+    """The probabilities with which reports of "pure" protocols support items.
 
-    A report supports its sender's item with probability ``p``, any other with probability ``q`` <
-    p (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated by (supporters
+    A report supports its sender's item with probability ``p``, any other with probability ``q`` < p
+    (Wang et al., USENIX Security 2017, section 3): the frequency of x is estimated by (supporters
     of x / n - q) / (p - q), with variance (f p (1-p) + (1-f) q (1-q)) / (n (p-q)^2).
-
-    Attributes
-    ----------
-    p : Fraction
-        Pr[a report supports its sender's item].
-    q : Fraction
-        Pr[a report supports a particular other item].
     """
 
-    p: Fraction
-    q: Fraction
+    p: Fraction  #: Pr[a report supports its sender's item].
+    q: Fraction  #: Pr[a report supports a particular other item].
 
     def frequencies(self, supporters: npt.NDArray[np.int64], n: int) -> Floats:
         """Unbiased estimates, from how many of n reports support each item."""
         return (supporters / n - float(self.q)) / float(self.p - self.q)
 
     def held(self, supporters: npt.NDArray[np.int64], users: Floats) -> Floats:
-        """Unbiased estimates of how many users have each item.
+        """Unbiased estimates of how many users have each item: shape (..., domain).
 
         Shapes: `supporters` (..., domain), `users` (...).
         """
@@ -114,7 +107,7 @@ class Oracle(Channel):
         Parameters
         ----------
         aggregate : Aggregate
-            Of this oracle (else IncompatibleAggregate).
+            Of this oracle.
         items : array_like, optional
             The items to estimate, distinct; None: all of the domain.
 
@@ -166,27 +159,19 @@ class Oracle(Channel):
         return (self.domain,)
 
     def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """How many reports support each item: by default, these are the counts.
+        """Return the numbers of reports that support each item: by default, the counts.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Shape (..., *counts_shape): of one aggregate, or of many.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (..., domain).
+        Shapes: `counts` (..., *counts_shape), of one aggregate or of many; returns (..., domain).
         """
         return counts
 
     @property
     def cells(self) -> int:
-        """How many counts each report adds one to: by default 1, or 0 without `cells_of`."""
+        """The number of counts that a report adds one to: by default 1, or 0 without `cells_of`."""
         return int(type(self).cells_of is not Oracle.cells_of)
 
     def cells_of(self, reports: Reports) -> Items:
-        """The flat indices of the counts that each report adds to: shape (users, cells).
+        """The flat indices of the counts that each report adds to, (users, cells).
 
         TypeError where reports have no cells.
         """
@@ -199,17 +184,9 @@ class Oracle(Channel):
         )
 
     def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        """Unbiased estimates of how many users have each item, where reports have cells.
+        """Unbiased numbers of users with each item, linear in the counts, where reports have cells.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Shape (..., *counts_shape): of one aggregate, or of many.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (..., domain): linear in the counts.
+        Shapes: `counts` (..., *counts_shape), of one aggregate or of many; returns (..., domain).
         """
         axes = tuple(range(-len(self.counts_shape), 0))
         users = counts.sum(axis=axes, dtype=np.float64) / self.cells
@@ -228,8 +205,7 @@ class Oracle(Channel):
         Returns
         -------
         numpy.ndarray of float64
-            Shape (items,): linear in the counts, and the mean over the reports of what each of them
-            alone would give.
+            Shape (items,): linear in the counts, and the mean of what each report alone would give.
         """
         supporters = self.supporters(aggregate.counts)
         if items is not None:
@@ -267,10 +243,7 @@ class Oracle(Channel):
 
     @property
     def symmetric(self) -> bool:
-        """Whether all items are treated alike: variances depend on an item's own frequency alone.
-
-        By default that of oracles whose reports support items.
-        """
+        """Whether variances depend on an item's own frequency alone: by default, with `support`."""
         return self.support is not None
 
     @cached_property
@@ -294,7 +267,7 @@ class Oracle(Channel):
         n : int
             The number of users, at least 1.
         frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
+            The fraction of the users with the item, 0 to 1.
 
         Returns
         -------
@@ -374,12 +347,8 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this oracle's reports, at least one.
-        frequencies : numpy.ndarray of float64
-            Shape (items,): what `frequencies_of` gives.
-        items : numpy.ndarray of int64 or None
-            Which items; None: all of the domain.
+        aggregate, frequencies, items : Aggregate, numpy.ndarray and numpy.ndarray or None
+            As of `linear_variances_of`.
 
         Returns
         -------
@@ -391,10 +360,10 @@ class Oracle(Channel):
         return self.linear_variances_of(np.eye(len(frequencies)), aggregate, frequencies, items)
 
     def variance_slope(self, n: int) -> float:
-        """How much an item's variance grows with its own frequency, all else being equal.
+        """Return the growth of an item's variance with its own frequency, all else being equal.
 
-        What the score intervals of `Estimate` are made of; 0 makes them normal intervals, which is
-        right also where the variance depends on all of the frequencies.
+        `Estimate` makes its score intervals of it; 0 makes them normal ones, which is right also
+        where the variance depends on all of the frequencies.
         """
         return float(self.variance(n, 1.0) - self.variance(n, 0.0)) if self.symmetric else 0.0
 
@@ -409,9 +378,9 @@ class Oracle(Channel):
         Returns
         -------
         Likelihood
-            Exactly that of the reports where the counts are those of their kinds. Where the counts
-            keep less of a report, that of each count by itself, all multiplied: a composite
-            likelihood, whose maximum is as near to the truth for many users.
+            Exactly that of the reports where the counts are those of their kinds. Where they keep
+            less of a report, that of each count by itself, all multiplied: a composite likelihood,
+            whose maximum is as near to the truth for many users.
 
         Raises
         ------
@@ -442,10 +411,7 @@ def variance_of(n: int, per_user: Any) -> Any:
 
 
 def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
-    """Weights of chosen items as weights of the whole domain.
-
-    Shapes: `weights` (sums, items), `items` (items,); returns (sums, domain).
-    """
+    """Weights of chosen items, (sums, items), as weights of the whole domain, (sums, domain)."""
     first = weights.shape[1]
     if items is None and first == domain:
         return weights
@@ -457,9 +423,7 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
 def in_blocks(weights: Floats, size: int) -> Iterator[Floats]:
     """Some sums at a time, for oracles whose scores of a sum are found by a transform.
 
-    Short transforms are fastest together, long ones by themselves.
-
-    Shapes: `weights` (sums, items); yields (some of the sums, items).
+    Short transforms are fastest together, long ones by themselves. Shapes: yields (sums, items).
     """
     step = max(1, _IN_CACHE // size)
     for start in range(0, max(len(weights), 1), step):
@@ -471,13 +435,12 @@ def variance_of_scores(
 ) -> Floats:
     """The variances of weighted sums from the scores that reports contribute.
 
-    A report of kind r contributes scores[:, r] to weights @ estimates. Users are independent, and
-    one with item v contributes w_v on average: the variance is the mean square of what is
-    contributed less the sum of f_v w_v^2, divided by n.
-
     Shapes: `scores` (sums, kinds), `kinds` (kinds,), `weights` (sums, items), `frequencies`
     (items,); returns (sums,).
     """
+    # A report of kind r contributes scores[:, r] to weights @ estimates. Users are independent, and
+    # one with item v contributes w_v on average: the variance is the mean square of what is
+    # contributed less the sum of f_v w_v^2, divided by n
     result: Floats = (scores**2 @ kinds - weights**2 @ frequencies) / checked_users(n)
     return result
 

@@ -28,18 +28,12 @@ _LEAST_ATOM = 1e-13  # the least weight of an atom: what is below cannot be told
 def likeliest_mixture(kernel: Any, counts: Weights, tolerance: float = 1e-8) -> Weights:
     """Return the weights p that maximise sum_r counts_r log (kernel @ p)_r over distributions.
 
-    The objective is concave, and its directional derivatives towards each single atom bound how far
-    it is from its maximum: at p with g = kernel @ p, sum_r counts_r log(g*_r / g_r) <= the sum of
-    the counts times (max_j D_j - 1), where D_j is the mean over the counts of kernel_rj / g_r, as
-    log t <= t - 1. It returns once that bound is below ``tolerance`` per count.
-
-    The method is the constrained Newton method of Y. Wang, *On fast computation of the
-    non-parametric maximum likelihood estimate of a mixing distribution*, JRSS B 69 (2007): atoms
-    are added where D has a local maximum above 1, and all weights follow a quadratic model of the
-    objective, halved until it grows. As in Y. Kim, P. Carbonetto, M. Stephens and M. Anitescu, *A
-    fast algorithm for maximum likelihood estimation of mixture proportions using sequential
-    quadratic programming*, JCGS 29 (2020), the sum is free in the model: the maximum of
-    the objective less the sum of the weights has sum 1 of itself.
+    It returns once the bound of the distance to the maximum is below ``tolerance`` per count. The
+    constrained Newton method of Y. Wang, *On fast computation of the non-parametric maximum
+    likelihood estimate of a mixing distribution*, JRSS B 69 (2007); the sum of the weights is free
+    in the model, as in Y. Kim, P. Carbonetto, M. Stephens and M. Anitescu, *A fast algorithm for
+    maximum likelihood estimation of mixture proportions using sequential quadratic programming*,
+    JCGS 29 (2020).
 
     Shapes: `kernel` (rows, atoms), `counts` (rows,); returns (atoms,).
     """
@@ -59,6 +53,9 @@ def likeliest_mixture(kernel: Any, counts: Weights, tolerance: float = 1e-8) -> 
     for _ in range(_ROUNDS):
         g = columns @ p
         derivatives = columns.T @ (share / g)
+        # The objective is concave, and its derivatives towards each single atom bound how far it is
+        # from its maximum: sum_r counts_r log(g*_r / g_r) <= the sum of the counts times (max D -
+        # 1), where D is the mean over the counts of kernel_rj / g_r, as log t <= t - 1
         # KKT: at the optimum D is 1 at every atom and at most 1 elsewhere.
         if derivatives.max() <= 1.0 + tolerance:
             break
@@ -72,6 +69,8 @@ def likeliest_mixture(kernel: Any, counts: Weights, tolerance: float = 1e-8) -> 
         gradient = derivatives[atoms] - 1.0
         step = _maximum(relative, share, gradient, p[atoms]) - p[atoms]
         change, rise, total = relative @ step, float(gradient @ step), float(step.sum())
+        # The sum is free in the model: the maximum of the objective less the sum of the weights has
+        # sum 1 of itself
         length = 1.0
         while length > 1e-9:
             ratio = 1.0 + length * change
@@ -104,12 +103,10 @@ def _at_peaks(weights: Weights) -> Weights:
 
 
 def _maximum(relative: Any, share: Weights, gradient: Weights, start: Weights) -> Weights:
-    """Return the x >= 0 at which the quadratic model of the objective at a start is largest.
-
-    The curvature is W'W for the rows W = sqrt(share) relative: a product, so it has a Cholesky
-    factor in every order of summation. With curvature = U'U, the model is least squares in U x.
-    """
+    """Return the x >= 0 at which the quadratic model of the objective at a start is largest."""
     rows = scipy.sparse.diags_array(np.sqrt(share)) @ relative
+    # The curvature is W'W for the rows W = sqrt(share) relative: a product, so it has a Cholesky
+    # factor in every order of summation. With curvature = U'U, the model is least squares in U x
     curvature = (rows.T @ rows).toarray()
     diagonal = np.full(len(curvature), 1e-12 * curvature.diagonal().max())
     root = cholesky(curvature, diagonal)
@@ -362,11 +359,7 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
 
 
 def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
-    """Return estimates with errors taken as independent, their variances at 0, and their slope.
-
-    With covariances C = D + c 11' and both f and the estimates v on the hyperplane of sum 1, (v -
-    f)' C^-1 (v - f) is (v - f)' D^-1 (v - f).
-    """
+    """Return estimates with errors taken as independent, their variances at 0, and their slope."""
     values = np.array(estimate.frequencies, dtype=np.float64)
     noise, slope = estimate.variances_at(0.0), max(float(estimate.variance_slope), 0.0)
     d = len(values)
@@ -376,6 +369,8 @@ def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
         # over the number of pairs.
         noise = noise - (whole - float(estimate.variances.sum())) / (d * (d - 1))
     noise = np.maximum(noise, max(1e-3 * float(noise.mean()), _LEAST**2))
+    # With covariances C = D + c 11' and both f and the estimates v on the hyperplane of sum 1, (v -
+    # f)' C^-1 (v - f) is (v - f)' D^-1 (v - f)
     share = noise + slope * np.maximum(values, 0.0)
     # The projection on sum 1 in the metric of D, which is diagonal: each takes its share of the
     # variance.
@@ -476,29 +471,25 @@ def _priors(grid: _Grid, users: int) -> tuple[Array, Array]:
 
 
 def _of_sum(grid: _Grid, priors: Array) -> Array:
-    """Return the log-likelihoods of the sum 1: posteriors have a sum and a variance.
-
-    A variance below that of one estimate counts as this: priors have their own uncertainty.
-    """
+    """Return the log-likelihoods of the sum 1: posteriors have a sum and a variance."""
     densities = np.maximum(grid.kernel @ priors, 1e-300)
     first, second = (
         grid.kernel @ (priors * power[:, None]) / densities for power in (grid.atoms, grid.atoms**2)
     )
     sums = grid.counts @ first
+    # A variance below that of one estimate counts as this: priors have their own uncertainty
     variances = np.maximum(grid.counts @ (second - first**2), float(grid.noise.mean()))
     return np.asarray(-0.5 * ((1.0 - sums) ** 2 / variances + np.log(variances)))
 
 
 def _free(grid: _Grid, mean: float) -> Array:
-    """Return the likeliest of all priors with this mean.
-
-    With a multiplier m for the mean, the optimality conditions are those of the likeliest mixture q
-    of kernel_j / (1 + m (x_j / mean - 1)), with p_j = q_j / (1 + m (x_j / mean - 1)): p has sum 1
-    where its mean is right, and its mean falls with m.
-    """
+    """Return the likeliest of all priors with this mean."""
     relative = grid.atoms / mean - 1.0
     # Where all factors 1 + m (x / mean - 1) are at least 0: x goes from 0 to the last atom.
     low, high, multiplier = -1.0 / relative[-1], 1.0, 0.0
+    # With a multiplier m for the mean, the optimality conditions are those of the likeliest mixture
+    # q of kernel_j / (1 + m (x_j / mean - 1)), with p_j = q_j / (1 + m (x_j / mean - 1)): p has sum
+    # 1 where its mean is right, and its mean falls with m
     while True:
         factor = 1.0 + multiplier * relative
         p = likeliest_mixture(grid.kernel @ scipy.sparse.diags_array(1 / factor), grid.counts)

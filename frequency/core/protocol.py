@@ -30,16 +30,16 @@ class Protocol(ABC):
     @property
     @abstractmethod
     def channel(self) -> Channel:
-        """How a user's item becomes a report."""
+        """The channel that makes a report of a user's item."""
 
     @property
     def takes(self) -> dict[str, Any]:
-        """What a user's value is, and how it becomes an item: see ``docs/wire.md``."""
+        """A description of a user's value, and of the item it becomes: see ``docs/wire.md``."""
         return self.channel.takes
 
     @property
     def client_half(self) -> Step:
-        """How an item becomes a report: see `Channel.client_half`."""
+        """The steps from an item to a report: see `Channel.client_half`."""
         return self.channel.client_half
 
     @property
@@ -87,26 +87,7 @@ class Protocol(ABC):
         return self.channel.privatize(self.items_of(values), rng)
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers that add up: see `Channel.aggregate`.
-
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-        tally : collections.Counter, optional
-            None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
-            counted under the reason.
-
-        Returns
-        -------
-        Aggregate
-            Of the reports that are valid.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: another array, or a report that no client can have sent.
-        """
+        """Reports as integers that add up: see `Channel.aggregate`."""
         return self.channel.aggregate(reports, tally)
 
     def aggregated(self, reports: Reports | Aggregate) -> Aggregate:
@@ -123,29 +104,8 @@ class Protocol(ABC):
     ) -> Aggregate:
         """An aggregate with the distribution of that of the reports of so many users.
 
-        For experiments: no user has to exist.
-
-        Parameters
-        ----------
-        counts : array_like
-            Shape (values,), integers >= 0: how many users have each value. With ``values``
-            one number for all will do.
-        rng : numpy.random.Generator, optional
-            A Generator, or None for a fresh one.
-        values : array_like, optional
-            The values, as `privatize` takes them; None: all items ``0 .. domain-1`` of the channel.
-
-        Returns
-        -------
-        Aggregate
-            Of as many reports as the counts sum up to.
-
-        Raises
-        ------
-        InvalidValue
-            Names the first bad value.
-        ValueError
-            Other counts, or more than 2^26 items of which none are named.
+        For experiments: no user has to exist. As `Channel.simulate`, with values as `privatize`
+        takes them; None stands for all items ``0 .. domain-1`` of the channel.
         """
         given = None if values is None else self.items_of(values)
         return self.channel.simulate(counts, rng, given)
@@ -157,26 +117,7 @@ class Protocol(ABC):
     def single_reports_from_bytes(
         self, messages: Iterable[bytes], tally: Counter[str] | None = None
     ) -> Reports:
-        """The reports that came one by one: see `Channel.single_reports_from_bytes`.
-
-        Parameters
-        ----------
-        messages : iterable of bytes
-            What devices sent, or anything that came over a network instead.
-        tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            The valid reports, of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: the first thing that is wrong.
-        """
+        """The reports that came one by one: see `Channel.single_reports_from_bytes`."""
         return self.channel.single_reports_from_bytes(messages, tally)
 
     def reports_to_bytes(self, reports: Reports) -> bytes:
@@ -184,26 +125,7 @@ class Protocol(ABC):
         return self.channel.reports_to_bytes(reports)
 
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """The reports in a message: see `Channel.reports_from_bytes`.
-
-        Parameters
-        ----------
-        message : bytes
-            What `reports_to_bytes` made, or anything that came over a network instead.
-        tally : collections.Counter, optional
-            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
-            and counted under the reason.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            The valid reports, of ``report_dtype``.
-
-        Raises
-        ------
-        InvalidReport
-            Without a tally: the first thing that is wrong.
-        """
+        """The reports in a message: see `Channel.reports_from_bytes`."""
         return self.channel.reports_from_bytes(message, tally)
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
@@ -211,46 +133,13 @@ class Protocol(ABC):
         return self.channel.aggregate_from_bytes(message)
 
     def measurements(self, reports: Reports) -> npt.NDArray[np.int8]:
-        """Reports as vectors of zeros and ones that add up: see `Channel.measurements`.
-
-        Parameters
-        ----------
-        reports : structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-
-        Returns
-        -------
-        numpy.ndarray of int8
-            Shape (users, numbers): 0 or 1.
-
-        Raises
-        ------
-        InvalidReport
-            Another array, or a report that no client can have sent.
-        """
+        """Reports as vectors of zeros and ones that add up: see `Channel.measurements`."""
         return self.channel.measurements(reports)
 
     def aggregate_from_sums(self, sums: npt.ArrayLike, n: int) -> Aggregate:
         """The aggregate of n reports from the sums of their measurements.
 
         See `Channel.aggregate_from_sums`.
-
-        Parameters
-        ----------
-        sums : array_like
-            One-dimensional: of the measurements of all n reports, integers in 0 .. n.
-        n : int
-            How many reports were added up.
-
-        Returns
-        -------
-        Aggregate
-            Equal to that of the same reports.
-
-        Raises
-        ------
-        IncompatibleAggregate
-            Another number of sums, other numbers, or sums that no n reports have.
         """
         return self.channel.aggregate_from_sums(sums, n)
 
@@ -259,20 +148,20 @@ class Protocol(ABC):
         return self.channel.audit()
 
     def proof(self) -> PrivacyProof:
-        """Why reports are private, for every alpha in (0, 1): see `Channel.proof`."""
+        """Prove that reports are private, for every alpha in (0, 1): see `Channel.proof`."""
         return self.channel.proof().called(type(self).__name__, self.privacy_source)
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        """How the reports of any two values compare: see `Channel.pair_laws`."""
+        """Return laws of the reports of any two values: see `Channel.pair_laws`."""
         return self.channel.pair_laws()
 
     def attack_laws(self) -> Sequence[PairLaw]:
-        """How they compare where all others hold one value: see `Channel.attack_laws`."""
+        """Return such laws where all others hold one value: see `Channel.attack_laws`."""
         return self.channel.attack_laws()
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on: see `Channel.parameters`."""
+        """The parameters that client and server must agree on: see `Channel.parameters`."""
         return self.channel.parameters
 
     @property
@@ -297,7 +186,7 @@ class Protocol(ABC):
 
 
 def channel_of(protocol: Any) -> Channel:
-    """How a protocol's users report; TypeError for what is no protocol."""
+    """Return the channel of a protocol's reports; TypeError for what is no protocol."""
     if isinstance(protocol, Channel):
         return protocol
     if isinstance(protocol, Protocol):

@@ -31,9 +31,8 @@ class PublicDraw(Channel):
     """A setting drawn without looking at the item, and the report of a cell that depends on both.
 
     The setting is one number or a few, and public; `base` reports the cell. The setting does not
-    depend on the item, so that a report's privacy loss is
-    that of the cell's. The counts are those of
-    `base`, for each setting apart: shape (*settings, *base).
+    depend on the item, so that a report's privacy loss is that of the cell's. The counts are those
+    of `base`, for each setting apart: shape (*settings, *base).
     """
 
     #: What a report calls its setting, and the report of the cell.
@@ -47,24 +46,21 @@ class PublicDraw(Channel):
     @property
     @abstractmethod
     def _settings(self) -> tuple[int, ...]:
-        """How many values each number of a setting has, from 0 on."""
+        """The number of values of each number of a setting, from 0 on."""
 
     @property
     @abstractmethod
     def _probabilities(self) -> tuple[Floats, ...]:
-        """Those of the values of each number: the numbers are independent."""
+        """The probabilities of the values of each number: the numbers are independent."""
 
     @property
     @abstractmethod
     def _chances(self) -> tuple[tuple[int, Fraction], ...]:
-        """How many settings have which probability, exactly."""
+        """The numbers of settings with each probability, exactly."""
 
     @abstractmethod
     def _draw(self, number: Callable[[int], Items]) -> tuple[Items, ...]:
-        """A setting for each user, a number at a time.
-
-        ``number(k)`` draws uniform integers in 0 .. k-1, one for each user.
-        """
+        """A setting for each user: ``number(k)`` draws a uniform 0 .. k-1 for each of them."""
 
     @abstractmethod
     def _cell(self, items: Items, setting: tuple[Items, ...]) -> Items:
@@ -77,7 +73,7 @@ class PublicDraw(Channel):
 
     @property
     def _expression(self) -> list[Any]:
-        """What `_cell` makes of an item, as descriptions have it: see ``docs/wire.md``."""
+        """Return `_cell` of an item as an expression of descriptions: see ``docs/wire.md``."""
         raise unstated(self)
 
     @property
@@ -116,7 +112,7 @@ class PublicDraw(Channel):
         return (*self._settings, *self.base.counts_shape)
 
     def _by_setting(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Those of each setting in a row: shape (settings, *base)."""
+        """Return the counts of each setting in a row: shape (settings, *base)."""
         return counts.reshape(-1, *self.base.counts_shape)
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
@@ -178,16 +174,8 @@ class PublicDraw(Channel):
     def cells_together(self, items: Items) -> tuple[Items, Items]:
         """The cells that some items are in together, and in how many settings of all.
 
-        Parameters
-        ----------
-        items : numpy.ndarray of int64
-            At least one item.
-
-        Returns
-        -------
-        tuple of numpy.ndarray of int64
-            Shapes (combinations, items) and (combinations,): settings are counted as often as they
-            are drawn.
+        Settings count as often as they are drawn. Shapes: `items` (items,), at least one; returns
+        (combinations, items) and (combinations,).
         """
         sizes: list[int] = []
 

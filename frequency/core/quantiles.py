@@ -14,12 +14,10 @@ from mechdesign.base import Floats, Integers, Items, listed, shown, whole
 
 
 def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
-    """Return the least items with at least the fraction phi at or below them.
+    """Return the least items with at least the fraction phi at or below them, monotone in phi.
 
-    An estimated cdf may reach phi more than once. Then the answer is the middle between the first
-    item that reaches it and the first after which all do; the first alone would be biased low by
-    the noise. Monotone in phi.
-
+    An estimated cdf may reach phi more than once. Then it is the middle between the first item that
+    reaches it and the first after which all do; the first alone would be biased low by the noise.
     Shapes: `cdf` (items,); returns like `phi`.
     """
     if np.isnan(cdf[-1]):
@@ -31,10 +29,9 @@ def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
 def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
     """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
 
-    Woodruff's interval. It reaches from the first item where the band's upper end reaches phi to
-    the first from which on its lower end does. An end is beyond the quantile only if the band
-    misses the cdf right there, so noise elsewhere widens the interval but never makes it wrong.
-
+    Woodruff's interval, from the first item where the band's upper end reaches phi to the first
+    from which on its lower end does. An end is beyond the quantile only if the band misses the cdf
+    right there: noise elsewhere widens it but never makes it wrong.
     Shapes: `band` (items,); returns like `phi`.
     """
     wanted = fractions(phi)
@@ -56,10 +53,7 @@ def place_along(attribute: str | int | None, names: Sequence[str]) -> int:
 
 
 def first_reaching(cdf: Floats, phi: Floats) -> Integers:
-    """Return the first items with at least phi at or below them.
-
-    Shapes: `cdf` (items,); returns like `phi`.
-    """
+    """Return the first items with at least phi at or below them: shaped like `phi`."""
     # A cdf summed up in floats may end just below 1
     places = np.searchsorted(np.maximum.accumulate(cdf), phi - 1e-12)
     # Past the end where the whole cdf is below phi: the last item then.
@@ -67,10 +61,7 @@ def first_reaching(cdf: Floats, phi: Floats) -> Integers:
 
 
 def reaching_for_good(cdf: Floats, phi: Floats) -> Integers:
-    """Return the first items with at least phi at or below them and all later ones.
-
-    Shapes: `cdf` (items,); returns like `phi`.
-    """
+    """Return the first items with at least phi at or below them and all later ones."""
     # The running minimum from the right: the largest monotone function below the cdf, as the
     # running maximum is the least one above.
     return first_reaching(np.minimum.accumulate(cdf[::-1])[::-1], phi)
@@ -89,12 +80,10 @@ def fractions(phi: npt.ArrayLike) -> Floats:
 
 
 def shared_out(weights: Floats, n: int, rng: np.random.Generator) -> Items:
-    """Items in random order, of which each has its share, rounded at random.
+    """Items in random order, (n,), of which each has its share, rounded at random.
 
     The numbers of items in any run from the first one on are off by less than one, and not by the
-    root of n as if they were drawn one by one.
-
-    Shapes: `weights` (items,); returns (n,).
+    root of n as if they were drawn one by one. Shapes: `weights` (items,).
     """
     parts = np.cumsum(weights)
     parts = parts / parts[-1] * n
@@ -106,7 +95,7 @@ def shared_out(weights: Floats, n: int, rng: np.random.Generator) -> Items:
 def checked_sample(
     n: int, number: int, reports: int, rng: np.random.Generator | None
 ) -> tuple[int, int, np.random.Generator]:
-    """How many records and samples are asked for, and what to draw with."""
+    """Return the numbers of records and samples asked for, and the generator, checked."""
     records = whole(n, "n", 1, what="a number of records")
     samples = whole(number, "number", 1, what="a number of samples")
     if not reports:

@@ -22,17 +22,7 @@ from mechdesign.symbolic import PrivacyProof
 
 @dataclass(frozen=True)
 class Relabelled(Channel):
-    """A channel whose reports are those of another; a subclass says what its parameters are.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    inner : Channel
-        By which users report.
-    """
+    """A channel whose reports are those of `inner`; a subclass says what its parameters are."""
 
     inner: Channel
 

@@ -1,9 +1,8 @@
-"""What the counts of an aggregate are, for comparing collectors.
+"""Samples: the counts of an aggregate, for comparing collectors.
 
 They are sums over independent reports; a `Sample` says how one report's vector varies.
 
-Every channel says it of its own counts (`Channel.samples`); `frequency.storage.collector_checks`
-tests it.
+Channels state it of their own counts; `frequency.storage.collector_checks` tests it.
 """
 
 from __future__ import annotations
@@ -53,19 +52,13 @@ class Sample(NamedTuple):
 
 
 def cells(n: int, counts: npt.ArrayLike, view: int = 0) -> Sample:
-    """How many of n reports are of each kind.
-
-    Shapes: `counts` (cells,).
-    """
+    """Return the sample of n reports by their kind, from `counts` (cells,)."""
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, sums / max(n, 1), fixed=True, view=view)
 
 
 def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Floats) -> Sample:
-    """How many of n reports are of each kind, where the kinds' probabilities are known.
-
-    Shapes: `counts` (cells,), `probabilities` (cells,).
-    """
+    """Return the sample of n reports by kind, (cells,), where the probabilities are known."""
     return Sample(
         n,
         np.asarray(counts, dtype=np.float64).ravel(),
@@ -77,20 +70,15 @@ def public(n: int, counts: npt.ArrayLike, probabilities: Sequence[float] | Float
 
 
 def signs(n: int, counts: npt.ArrayLike, share: float) -> Sample:
-    """The sums of the signs of each index.
-
-    Shapes: `counts` (indices,).
-    """
+    """The sums of the signs of each index, `counts` (indices,)."""
     sums = np.asarray(counts, dtype=np.float64).ravel()
     return Sample(n, sums, np.full(len(sums), share), sums / max(n, 1))
 
 
 def bits(n: int, counts: npt.ArrayLike, q: float) -> Sample:
-    """How many of n reports have each bit.
+    """Return the sample of the bits of n reports, `counts` (bits,).
 
     A bit is 1 with probability ``q`` unless it is that of the user's item.
-
-    Shapes: `counts` (bits,).
     """
     sums = np.asarray(counts, dtype=np.float64).ravel()
     mean = sums / max(n, 1)
@@ -108,21 +96,12 @@ _SPARSE = 8  # of more, at most one in so many must differ from 0 for the others
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts:
-    """An array of integers, most of them 0.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the array.
-    places : numpy.ndarray of int64
-        Shape (k,), ascending: where it is not 0, the last index counting fastest.
-    values : numpy.ndarray of int64
-        Shape (k,): what is there.
-    """
+    """An array of integers, most of them 0."""
 
     shape: tuple[int, ...]
+    #: Shape (k,), ascending: where it is not 0, the last index counting fastest.
     places: npt.NDArray[np.int64]
-    values: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]  #: Shape (k,): what is there.
 
     @property
     def pays(self) -> bool:
@@ -169,7 +148,7 @@ class SparseCounts:
 
     @staticmethod
     def from_bytes(body: memoryview, shape: tuple[int, ...], number: object) -> SparseCounts:
-        """What `to_bytes` wrote of so many counts that are not 0."""
+        """Read `to_bytes` of so many counts that are not 0."""
         size = math.prod(shape)
         if type(number) is not int or size >= 1 << 53 or number < 0 or not _pays(number, size):
             raise ValueError(f"{number} counts of {size} are not written by their places")

@@ -38,24 +38,13 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Batch:
-    """What a message of reports says of itself.
+    """The content of a message of reports, as its header states it."""
 
-    Attributes
-    ----------
-    count : int
-        How many reports were announced.
-    id : str or None
-        The random number by which it is known wherever it is copied to; None in version 1.
-    foreign : str or None
-        Whose reports they are, if not this channel's.
-    body : memoryview
-        What follows the header.
-    """
-
-    count: int
+    count: int  #: How many reports were announced.
+    #: The random number by which it is known wherever it is copied to; None in version 1.
     id: str | None
-    foreign: str | None
-    body: memoryview
+    foreign: str | None  #: Whose reports they are, if not this channel's.
+    body: memoryview  #: What follows the header.
 
 
 def new_id() -> str:
@@ -65,23 +54,12 @@ def new_id() -> str:
 
 @dataclass(frozen=True)
 class Transport:
-    """How the reports of a channel travel.
+    """The transport of the reports of a channel."""
 
-    Attributes
-    ----------
-    wire : bytes
-        What names the channel in front of a single report.
-    signature : str
-        The channel's parameters as text, which batches of version 1 carry.
-    dtype : numpy.dtype
-        The layout of a report.
-    possible : callable
-        Which reports some client can have sent: shape (users,), of reports of this shape.
-    """
-
-    wire: bytes
-    signature: str
-    dtype: np.dtype[np.void]
+    wire: bytes  #: What names the channel in front of a single report.
+    signature: str  #: The channel's parameters as text, which batches of version 1 carry.
+    dtype: np.dtype[np.void]  #: The layout of a report.
+    #: Which reports some client can have sent: shape (users,), of reports of this shape.
     possible: Callable[[Reports], npt.NDArray[np.bool_]]
 
     # ----------------------------------------------------------------------------------- one by one
@@ -104,7 +82,7 @@ class Transport:
         return self.accepted(np.frombuffer(b"".join(kept), dtype=self.dtype), tally)
 
     def wrong_of_single(self, message: bytes) -> str | None:
-        """Why these bytes are no report by itself, in a word; None: they may be one."""
+        """Return why these bytes are no report by itself, in a word; None: they may be one."""
         if len(message) < WIRE:
             return "malformed"
         if message[:WIRE] != self.wire:
@@ -120,7 +98,7 @@ class Transport:
         return pack(self.batch_header(len(reports)), reports.tobytes())
 
     def batch_header(self, count: int) -> dict[str, int | str]:
-        """What a new batch says of itself, which holds so many reports."""
+        """Return the header of a new batch, which holds so many reports."""
         return {
             "version": 2,
             "kind": "reports",
@@ -130,7 +108,7 @@ class Transport:
         }
 
     def batch(self, message: bytes | memoryview) -> Batch:
-        """What a message of reports says of itself; ValueError if it does not begin as one."""
+        """Read the header of a message of reports; ValueError if it does not begin as one."""
         header, body = unpack(message, "reports", _HEADERS)
         if header["version"] == 1:
             given, own = header["parameters"], self.signature

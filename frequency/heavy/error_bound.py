@@ -32,27 +32,14 @@ class ItemErrors:
     """The errors of estimates from reports of a random part of a population.
 
     They are relative to all of the population.
-
-    Parameters
-    ----------
-    users : int
-        The number of reports, at least 1.
-    population : int
-        The number of users of whom these are a random part.
-    noise : callable
-        Maps frequencies to the variance of the protocol.
-    null : callable
-        Maps a probability to what the estimate of an item that nobody holds exceeds with at most
-        this probability.
-    confusion : float, default 0.0
-        The variance that other items add to every estimate.
     """
 
-    users: int
-    population: int
-    noise: Callable[[Any], Any]
+    users: int  # reports, at least 1
+    population: int  # of whom these users are a random part
+    noise: Callable[[Any], Any]  # the variance of the protocol, by frequencies
+    # what an item that nobody holds exceeds with at most this probability
     null: Callable[[float], float]
-    confusion: float = 0.0
+    confusion: float = 0.0  # the variance that other items add to every estimate
 
     @classmethod
     def of(cls, oracle: Oracle, users: int, population: int, confusion: float = 0.0) -> ItemErrors:
@@ -82,13 +69,10 @@ class ItemErrors:
 
 
 def null_of(oracle: Oracle, users: int, alpha: float) -> float:
-    """Return `ItemErrors.null` of an oracle.
-
-    It is exact for oracles that count supporters or signs; for others errors are taken for normal.
-    The supporters of an item that nobody holds are binomial, which far in the tail is not normal:
-    with large epsilon or few users noise reaches further.
-    """
+    """Return `ItemErrors.null` of an oracle: exact of counted supporters or signs, else normal."""
     if oracle.support is not None:
+        # Supporters of an item that nobody holds are binomial, which far in the tail is not normal:
+        # with large epsilon or few users noise reaches further
         p, q = oracle.support
         return (reach(users, float(q), alpha) / users - float(q)) / float(p - q)
     if isinstance(oracle, HRR) and oracle.coefficients == 1:
@@ -97,10 +81,7 @@ def null_of(oracle: Oracle, users: int, alpha: float) -> float:
 
 
 def noise_of_signs(scale: float, users: int, frequency: Any) -> Any:
-    """Return the variance of the mean of signs times a scale, whose mean is the frequency.
-
-    The result is shaped like `frequency`.
-    """
+    """Return the variance of the mean of signs times a scale, whose mean is the frequency."""
     return (scale**2 - frequency) / users
 
 
@@ -110,10 +91,7 @@ def null_of_signs(scale: float, users: int, alpha: float) -> float:
 
 
 def reach(users: int, q: float, alpha: float) -> int:
-    """Return the least number that a binomial count exceeds with probability ``alpha`` at most.
-
-    It is found however small ``alpha`` is.
-    """
+    """Return the least number that a binomial count exceeds with probability ``alpha`` at most."""
     # Pr[count > k] is the regularised incomplete beta function I_q(k + 1, users - k), accurate far
     # in the tail, where 1 - (a distribution function) would be 0. It falls with k: bisection.
     return bisect_left(
@@ -133,8 +111,8 @@ def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[floa
     and no less, for many items. Let a, b and m be the probabilities of a set of reports under two
     items and their mean over all items. Then b and m are at least (a - delta) e^-epsilon, and with
     r = e^epsilon' the excess kept a + (1 - kept) m - r (kept b + (1 - kept) m) falls with b and
-    with m: it is at most kept a - (kept + r - 1) (a - delta) e^-epsilon = kept delta; and kept a
-    is less where a < delta.
+    with m: it is at most kept a - (kept + r - 1) (a - delta) e^-epsilon = kept delta; and kept a is
+    less where a < delta.
 
     Parameters
     ----------

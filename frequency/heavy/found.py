@@ -23,16 +23,12 @@ if TYPE_CHECKING:
 class Gate:
     """A gate: a decision on the way to the list, where estimates of ``cut`` and more pass.
 
-    ``deviation`` gives the standard deviation of the estimate of an item, or of a group of items,
-    held by a fraction of users.
-
     Parameters
     ----------
     cut : float
         The least estimate that passes, a fraction of the users.
     deviation : callable
-        Maps the fraction of the users with an item, or with an item of a group, to the standard
-        deviation of the estimate.
+        Maps the fraction of users with an item, or one of a group, to the deviation.
     """
 
     cut: float
@@ -73,11 +69,9 @@ class Found:
     ----------
     items : numpy.ndarray
         Shape (k,): integers, or strings.
-    frequencies : numpy.ndarray of float64
-        Shape (k,): estimated fractions of the population, unbiased for an item named in advance.
-        Those of listed items are high by their selection; the intervals allow for it.
-    variances : numpy.ndarray of float64
-        Shape (k,): of the estimates.
+    frequencies, variances : numpy.ndarray of float64
+        Shape (k,): estimated fractions of the population, and their variances. Unbiased for an item
+        named in advance; for the selection of listed ones the intervals allow.
     half : callable
         Maps a confidence to half of the lengths of the intervals, shape (k,): see `interval`.
     n : int
@@ -86,8 +80,8 @@ class Found:
         How many items the listed ones were chosen from.
     noise : float or numpy.ndarray of float64
         What the estimates of the considered items that nobody holds do not exceed, with probability
-        ``confidence``; shape (k,) where the estimates of the listed items are from different
-        numbers of users.
+        ``confidence``; shape (k,) where the listed items' estimates are from different numbers of
+        users.
     confidence : float
         Of ``noise``, and of the intervals unless another is asked for.
     gates : tuple of callable
@@ -96,8 +90,7 @@ class Found:
     promise : str
         What all of this takes for granted; empty if nothing.
     named : callable, optional
-        Maps a list of items to their `NamedItems`; None: nothing is known of items that are not
-        listed.
+        Maps a list of items to their `NamedItems`; None: nothing is known of unlisted items.
     """
 
     items: npt.NDArray[Any]
@@ -158,9 +151,9 @@ class Found:
         Returns
         -------
         Answer
-            A fraction of the population. The interval of a listed item is that of `interval`, which
-            allows for its selection. That of any other item is for one that was named in advance:
-            of those that are looked up because of their estimates fewer than said hold the truth.
+            A fraction of the population. The interval of a listed item is that of `interval`. That
+            of any other is for one named in advance: of those that are looked up because of their
+            estimates fewer than said hold the truth.
 
         Raises
         ------
@@ -204,8 +197,7 @@ class Found:
     def recall(self, frequency: npt.ArrayLike) -> Any:
         """Return a lower bound for the probability that an item of this frequency is listed.
 
-        By the union bound over the gates, for normal errors. The cuts of a list of k items are
-        those of this run.
+        By the union bound over the gates, for normal errors, with the cuts of this run.
 
         Parameters
         ----------

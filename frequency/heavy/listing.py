@@ -33,10 +33,7 @@ def listed(
     confidence: float,
     estimated: Callable[[Words], Floats] | None = None,
 ) -> Found:
-    """Return the candidates that are frequent enough.
-
-    Shapes: `words` (candidates,), `estimates` (candidates,).
-    """
+    """Return the candidates, shapes (candidates,), that are frequent enough."""
     # The union bound over all items that were considered, not only over the candidates.
     noise = errors.beyond((1 - confidence) / considered)
     least = (
@@ -89,10 +86,7 @@ class EstimateErrors(Protocol):
 def half_of(
     errors: EstimateErrors | None, considered: int, frequencies: Floats, confidence: float
 ) -> Floats:
-    """Return half of the lengths of the intervals of items that were chosen from so many.
-
-    Shapes: `frequencies` (items,); returns (items,).
-    """
+    """Return half of the lengths of the intervals of items, (items,), chosen from so many."""
     if errors is None or not len(frequencies):
         return np.zeros(len(frequencies))
     # The false coverage rate (Benjamini and Yekutieli 2005): of k selected from m, each interval at
@@ -128,18 +122,10 @@ def nothing(universe: Universe, confidence: float, n: int) -> Found:
 
 @dataclass(frozen=True)
 class PooledErrors:
-    """The errors of estimates of items, each from a number of users of its own.
-
-    Parameters
-    ----------
-    kinds : sequence of ItemErrors
-        The different ones.
-    which : numpy.ndarray of int64
-        Shape (items,): whose errors each item's estimate has.
-    """
+    """The errors of estimates of items, each from a number of users of its own."""
 
     kinds: Sequence[ItemErrors]
-    which: Items
+    which: Items  # shape (items,): whose errors each item's estimate has
 
     def deviation(self, frequency: Floats) -> Floats:
         """Return the standard deviations of the estimates, if items have these frequencies."""
@@ -229,15 +215,14 @@ class Universe:
     """A universe: the integers 0 .. 2^bits - 1, or strings of up to bits / 8 bytes of UTF-8.
 
     A string's word is its bytes, the first one in front, filled up with zeros: strings that begin
-    alike have words that begin alike, as protocols over prefixes need. U+0000 is in no string,
-    since it could not be told from the filling. Of more than 8 bytes the word is spelt by a code,
-    in which frequent letters take fewer bits: see `frequency.heavy.spelling`.
+    alike have words that begin alike, as protocols over prefixes need. U+0000, like the filling, is
+    in no string. Of more than 8 bytes the word is spelt by a code, in which frequent letters take
+    fewer bits: see `frequency.heavy.spelling`.
 
     Parameters
     ----------
     bits : int
-        The length of a word, 1 .. 64; of strings a multiple of 8, up to 512, which is 8 bits for
-        each byte of UTF-8.
+        The length of a word, 1 .. 64; of strings a multiple of 8, up to 512 (64 bytes of UTF-8).
     text : bool, default False
         True: the values are strings, the empty one included.
 
@@ -367,14 +352,14 @@ class Universe:
         Parameters
         ----------
         prefixes : numpy.ndarray of uint64
-            Shape (prefixes,), uint64.
+            Shape (prefixes,).
         length : int
             Of each prefix in bits, 0 .. bits.
 
         Returns
         -------
-        numpy.ndarray
-            Shape (prefixes,), bool.
+        numpy.ndarray of bool
+            Shape (prefixes,).
         """
         good = np.ones(len(prefixes), dtype=np.bool_)
         if not self.text:
@@ -405,15 +390,13 @@ class Universe:
         ----------
         parents : numpy.ndarray of uint64
             Shape (parents,): prefixes.
-        length : int
-            Of the parents in bits, 0 .. bits - step.
-        step : int
-            How many bits follow, at least 0.
+        length, step : int
+            Bits of the parents, 0 .. bits - step; and how many follow, at least 0.
 
         Returns
         -------
-        numpy.ndarray
-            Shape (parents, 2^step), bool: of all that can follow, in order.
+        numpy.ndarray of bool
+            Shape (parents, 2^step): of all that can follow, in order.
         """
         every = np.arange(1 << step, dtype=np.uint64)
         if not self.text:

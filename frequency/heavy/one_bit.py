@@ -32,14 +32,10 @@ class GenProt(Protocol):
     """GenProt: any protocol, of which public coins draw the reports.
 
     Source: Bassily and Smith, STOC 2015, section 4.1, Algorithm 6; after McGregor et al., FOCS
-    2010.
-
-    Public coins draw what a user without an item might report; the user tells which of these
+    2010. Public coins draw what a user without an item might report; the user tells which of these
     reports to keep, if any. Those kept are distributed like those of users each chosen with
     probability `kept`, and are estimated from by the protocol itself, whose estimate then is about
-    all users (`frequency.core.estimate.OfPopulation.of_population`). With ``v`` what the
-    protocol's own variance is from all n users, that is v / kept, and f (1 - f) (1 / kept - 1) / n
-    for drawing the users of an answer f: see `predicted_variance`.
+    all users (`frequency.core.estimate.OfPopulation.of_population`): see `predicted_variance`.
 
     Parameters
     ----------
@@ -187,14 +183,8 @@ class GenProt(Protocol):
 
         Parameters
         ----------
-        reports : structured numpy.ndarray or Aggregate
-            Reports, or what they were aggregated to.
-        k : int, optional
-            At most so many items.
-        threshold : float, optional
-            The least estimated frequency: see `HeavyHitterProtocol.find`.
-        confidence : float, default 0.95
-            Of the intervals and of the default threshold, strictly between 0 and 1.
+        reports, k, threshold, confidence : Reports or Aggregate, int, float, float
+            As of `HeavyHitterProtocol.find`.
 
         Returns
         -------
@@ -239,8 +229,7 @@ class OneBit(GenProt):
     Parameters
     ----------
     inner : Channel or Protocol
-        A frequency oracle, or any other protocol, that states the probabilities of its reports: see
-        `frequency.core.channel.Channel.likelihoods`.
+        As of `GenProt`.
     seed : int, default 0
         Of the public coins.
 
@@ -278,7 +267,7 @@ class FewBits(GenProt):
     Parameters
     ----------
     inner : Channel or Protocol
-        As of `OneBit`.
+        As of `GenProt`.
     seed : int, default 0
         Of the public coins.
     bits : int, default 2

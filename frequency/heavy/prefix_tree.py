@@ -114,12 +114,10 @@ class HeavyHitterProtocol(Protocol):
         reports : structured numpy.ndarray or Aggregate
             Reports, or what they were aggregated to.
         k : int, optional
-            At most so many items, at least 1. Protocols over prefixes find some ten thousand of
-            long items at most.
+            At most so many items, at least 1. Of long items prefixes find some ten thousand.
         threshold : float, optional
-            Only items whose estimated frequency is at least this fraction of the users. Neither: a
-            threshold that noise alone would exceed nowhere with probability ``confidence``
-            (`Found.noise`).
+            The least estimated frequency, a fraction of the users. Neither: a threshold that noise
+            alone would exceed nowhere with probability ``confidence`` (`Found.noise`).
         confidence : float, default 0.95
             Of the intervals and of the default threshold, strictly between 0 and 1.
         population : int, optional
@@ -264,28 +262,14 @@ class PrefixProtocol(HeavyHitterProtocol):
 
 
 class Step(NamedTuple):
-    """A step: the prefixes that are left of a level, and their estimates.
+    """A step: the prefixes that are left of a level, and their estimates."""
 
-    Attributes
-    ----------
-    prefixes, estimates : numpy.ndarray
-        Shape (kept,): the prefixes, and their estimated frequencies.
-    considered : int
-        How many prefixes were looked at.
-    cut : float
-        What estimates had to reach.
-    errors : ItemErrors
-        Of the estimates.
-    estimated : callable
-        Maps any other prefixes of this length to their estimates.
-    """
-
-    prefixes: Words
-    estimates: Floats
-    considered: int
-    cut: float
+    prefixes: Words  # shape (kept,)
+    estimates: Floats  # shape (kept,)
+    considered: int  # how many prefixes were looked at
+    cut: float  # what estimates had to reach
     errors: ItemErrors
-    estimated: Callable[[Words], Floats]
+    estimated: Callable[[Words], Floats]  # any other prefixes of this length to their estimates
 
 
 def _kept(lengths: Sequence[int], k: int = 0) -> int:
@@ -311,10 +295,9 @@ class PrefixExtension(PrefixProtocol):
 
     The fewer lengths, the more users for each: the first is what can be listed whole, up to 20
     bits, and the next ones are as few and as far apart as the server can extend. Items of up to 20
-    bits need no prefixes at all: then this is `frequency.OLH`, with no loss to the splitting of
-    users. Each length gets users in proportion to the square of the deviations that an item must
-    stand out by: what keeps its prefix among those that are kept, and what finds the item in the
-    end.
+    bits need no prefixes: then this is `frequency.OLH`, with no loss to the splitting of users.
+    Each length gets users in proportion to the square of the deviations that an item must stand out
+    by: what keeps its prefix among those that are kept, and what finds the item in the end.
 
     Parameters
     ----------
@@ -428,10 +411,8 @@ class PrefixExtension(PrefixProtocol):
 
 
 def _kept_texts(k: int) -> int:
-    """Return the number of prefixes of each length to keep of long texts, for k items.
-
-    Twice as many, within `FEWEST_TEXTS` and as many as confusion by hashing is resolved for.
-    """
+    """Return the number of prefixes of each length to keep of long texts, for k items."""
+    # Twice as many, within `FEWEST_TEXTS` and as many as confusion by hashing is resolved for
     return max(FEWEST_TEXTS, min(2 * k, _RESOLVED))
 
 

@@ -26,20 +26,11 @@ class Level(NamedTuple):
     """A level: the users who report the first ``length`` bits.
 
     They are the parts ``first`` .. ``first + functions - 1`` of the mixture.
-
-    Attributes
-    ----------
-    length : int
-        How many bits they report, or hash.
-    first : int
-        The number of the first part.
-    functions : int
-        How many public functions hash longer prefixes into the oracle's domain; 0: a single part
-        without hashing.
     """
 
-    length: int
-    first: int
+    length: int  # bits that are reported, or hashed
+    first: int  # the number of the first part
+    # public functions that hash longer prefixes into the oracle's domain; 0: one part, none hashed
     functions: int
 
     @property
@@ -49,64 +40,29 @@ class Level(NamedTuple):
 
 
 class PartEstimates(NamedTuple):
-    """The estimates from the reports on a part of a level.
-
-    Attributes
-    ----------
-    part : int
-        Its number.
-    users : int
-        How many reported on it.
-    share : float
-        Which part of the level's users they are.
-    frequencies : numpy.ndarray of float64
-        Of the items of its oracle.
-    """
+    """The estimates from the reports on a part of a level."""
 
     part: int
-    users: int
-    share: float
-    frequencies: Floats
+    users: int  # reports on it
+    share: float  # of the level's users
+    frequencies: Floats  # of the items of its oracle
 
 
 @dataclass(frozen=True)
 class Prefixes(Mixture):
     """A mixture of prefix lengths, where an oracle reports the item's prefix.
 
-    The prefix is hashed where there are too many prefixes to list.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items, a power of two.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    lengths : tuple of int
-        Of the prefixes, increasing; the last one is the item's.
-    probabilities : tuple of Fraction
-        Of the lengths, of sum 1.
-    oracle : type
-        By which prefixes are reported, unless there are so few that GRR is better.
-    listed : int
-        Prefixes of more bits are hashed.
-    places : int
-        The bits of a hash.
-    functions : int
-        How many public hash functions each longer length has; a user chooses one at random.
-    seed : int
-        Of these functions.
-    text : bool, default False
-        Whether items are strings.
+    The prefix is hashed where there are too many prefixes to list. The domain is a power of two.
     """
 
-    lengths: tuple[int, ...]
-    probabilities: tuple[Fraction, ...]
-    oracle: type[Oracle]
-    listed: int
-    places: int
-    functions: int
+    lengths: tuple[int, ...]  # of prefixes, increasing; the last one is the item's
+    probabilities: tuple[Fraction, ...]  # of the lengths, of sum 1
+    oracle: type[Oracle]  # reports prefixes, unless there are so few that GRR is better
+    listed: int  # prefixes of more bits are hashed
+    places: int  # the bits of a hash
+    functions: int  # public hash functions of each longer length; a user chooses one
     seed: int
-    text: bool = False
+    text: bool = False  # whether items are strings
 
     largest_domain: ClassVar[int] = 1 << 64
 
@@ -179,35 +135,11 @@ class Prefixes(Mixture):
     # ----------------------------------------------------------------------------- the server half
 
     def level_users(self, aggregate: Aggregate, level: Level) -> int:
-        """Return the number of users who reported on a level.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this channel's reports.
-        level : Level
-            One of ``levels``.
-
-        Returns
-        -------
-        int
-            At least 0.
-        """
+        """Return the number of users who reported on one of the ``levels``."""
         return int(aggregate.part(slice(level.first, level.parts.stop)).sum())
 
     def tables(self, aggregate: Aggregate, level: Level) -> list[PartEstimates]:
-        """Return the estimates of those parts of a level that somebody reported on.
-
-        Parameters
-        ----------
-        aggregate, level : Aggregate, Level
-            As for `level_users`.
-
-        Returns
-        -------
-        list of PartEstimates
-            In the order of the parts; empty if nobody reported on the level.
-        """
+        """Return the estimates of those parts of a level that somebody reported on, in order."""
         users, total = self.part_users(aggregate), self.level_users(aggregate, level)
         return [
             PartEstimates(
@@ -230,23 +162,8 @@ class Prefixes(Mixture):
     ) -> Floats:
         """Return estimates for all prefixes of the level that ``step`` bits make of each parent.
 
-        Parameters
-        ----------
-        level : Level
-            Whose prefixes are estimated.
-        tables : list of PartEstimates
-            What `tables` found for the level; at least one.
-        parents : numpy.ndarray of uint64
-            Shape (parents,): prefixes that are ``step`` bits shorter.
-        step : int
-            How many bits are appended, at least 0.
-        rest : float, default 1.0
-            The fraction of the users that the tables are of.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (parents, 2^step): estimated fractions of the users.
+        They are fractions of the users, of whom ``tables``, at least one, have the fraction
+        ``rest``. Shapes: `parents` (parents,), ``step`` bits shorter; returns (parents, 2^step).
         """
         high, low = self.extended(level, parents, step)
         if not level.functions:
@@ -266,19 +183,7 @@ class Prefixes(Mixture):
     def extended(self, level: Level, parents: Words, step: int) -> tuple[Words, Words]:
         """Return prefixes of a level in two parts: any first one, or any second one.
 
-        Parameters
-        ----------
-        level : Level
-            Of the prefixes.
-        parents : numpy.ndarray of uint64
-            Shape (parents,): prefixes that are ``step`` bits shorter.
-        step : int
-            How many bits are appended, at least 0.
-
-        Returns
-        -------
-        tuple of numpy.ndarray of uint64
-            Shape (parents,), and shape (2^step,).
+        Shapes: `parents` (parents,), ``step`` bits shorter; returns (parents,) and (2^step,).
         """
         return parents << np.uint64(step), np.arange(1 << step, dtype=np.uint64)
 
@@ -287,28 +192,13 @@ class Prefixes(Mixture):
     ) -> Floats:
         """Return estimates of hashed prefixes less what heavy prefixes add by sharing cells.
 
-        The heavy ones have estimates of ``least`` and more. A linear system among the heavy ones
-        alone is solved: the others were selected by their noise, which is no frequency that could
-        be shared.
-
-        Parameters
-        ----------
-        tables : list of PartEstimates
-            What `tables` found for the level.
-        prefixes : numpy.ndarray of uint64
-            Shape (prefixes,).
-        estimates : numpy.ndarray of float64
-            Shape (prefixes,), from `children`.
-        least : float
-            The estimate from which on a prefix is heavy.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (prefixes,): corrected estimates.
+        The heavy ones have estimates, as of `children`, of ``least`` and more. Shapes: `prefixes`
+        and `estimates` (prefixes,); returns (prefixes,).
         """
         heavy = np.flatnonzero(estimates >= least)
         heavy = heavy[np.argsort(-estimates[heavy], kind="stable")[:_LARGEST_SYSTEM]]
+        # A linear system among the heavy ones alone: the others were selected by their noise, which
+        # is no frequency that could be shared
         return without_sharing(self.cells_of(tables, prefixes), estimates, heavy)
 
     def cells_of(self, tables: list[PartEstimates], prefixes: Words) -> list[tuple[float, Items]]:
@@ -325,23 +215,8 @@ class Prefixes(Mixture):
     ) -> Floats:
         """Return estimates of prefixes of a level, less what those that are known add to them.
 
-        Parameters
-        ----------
-        level : Level
-            One of ``levels``.
-        tables : list of PartEstimates
-            What `tables` found for it; at least one.
-        known : numpy.ndarray of uint64
-            Shape (known,): prefixes, among them those that may be heavy.
-        least : float
-            The estimate from which on a prefix is heavy.
-        prefixes : numpy.ndarray of uint64
-            Shape (prefixes,), different ones.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (prefixes,).
+        Known ones are heavy from an estimate of ``least`` on. Shapes: `known` (known,), among them
+        all that may be heavy, `prefixes` (prefixes,), different; returns (prefixes,).
         """
         given = {prefix.tobytes() for prefix in prefixes}
         others = [prefix.tobytes() not in given for prefix in known]
@@ -352,25 +227,11 @@ class Prefixes(Mixture):
         return estimates[: len(prefixes)]
 
     def confusion(self, level: Level, tables: list[PartEstimates]) -> float:
-        """Return the variance that sharing cells with others adds to an estimate.
-
-        It is the sum of the others' squared frequencies over the number of cells. These squares are
-        estimated by those of the cells' frequencies, and taken three deviations higher.
-
-        Parameters
-        ----------
-        level : Level
-            One of ``levels``.
-        tables : list of PartEstimates
-            What `tables` found for it.
-
-        Returns
-        -------
-        float
-            A squared fraction of the users; 0 for a level without hashing.
-        """
+        """Return the variance that sharing cells adds to an estimate; 0 without hashing."""
         if not level.functions:
             return 0.0
+        # The sum of the others' squared frequencies over the number of cells. These squares are
+        # estimated by those of the cells' frequencies, and taken three deviations higher
         cells = 1 << self.places
         squares = 0.0
         for table in tables:
@@ -384,10 +245,7 @@ class Prefixes(Mixture):
 
 
 def without_sharing(cells: list[tuple[float, Items]], estimates: Floats, heavy: Items) -> Floats:
-    """Return estimates less what heavy ones among them add to all that share cells with them.
-
-    Shapes: `estimates` (prefixes,); returns (prefixes,).
-    """
+    """Return estimates, (prefixes,), less what heavy ones add to all that share cells with them."""
     shared = np.zeros((len(estimates), len(heavy)))
     for share, mine in cells:
         shared += share * (mine[:, None] == mine[heavy])

@@ -45,31 +45,18 @@ class Sampled(Channel):
 
     Candidate i is kept with probability c L_i, where L_i = Pr[report i | item] / Pr[report i | no
     item], and none with what is left, 1 - c (L_1 + .. + L_K). So a report is kept with probability
-    c K, whatever the item, and those kept are distributed like the inner channel's. Kept
-    candidates lose what the inner channel does. Where the sum of the likelihoods goes from ``low``
-    to ``high``, none is kept with probability 1 - c high to 1 - c low: these are within the ratio e
+    c K, whatever the item, and those kept are distributed like the inner channel's. Kept candidates
+    lose what the inner channel does. Where the sum of the likelihoods goes from ``low`` to
+    ``high``, none is kept with probability 1 - c high to 1 - c low: these are within the ratio e
     for c = (e - 1) / (e high - low), and for no larger c. Independent candidates may all be likely
     or all unlikely, so that K of them lower c by as much: they gain nothing. But where the inner
-    channel knows reports of which every item makes few likely (`Channel.menus`), c K
-    rises with K; and if all of them together are as likely whatever the item, to 1.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items of the inner channel.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of what a user tells.
-    inner : Channel
-        Whose reports public coins draw.
-    seed : int, default 0
-        Of the public coins.
-    bits : int, default 1
-        What a user tells: candidates are at most 2^bits - 1.
+    channel knows reports of which every item makes few likely (`Channel.menus`), c K rises with K;
+    and if all of them together are as likely whatever the item, to 1.
     """
 
-    inner: Channel
-    seed: int = 0
-    bits: int = 1
+    inner: Channel  # whose reports public coins draw
+    seed: int = 0  # of the public coins
+    bits: int = 1  # that a user tells: candidates are at most 2^bits - 1
 
     largest_domain: ClassVar[int] = UNNUMBERED  # as the inner one's may be
 
@@ -113,10 +100,9 @@ class Sampled(Channel):
 
     @cached_property
     def kept(self) -> Fraction:
-        """The probability that a report is kept.
+        """The probability that a report is kept: the largest at which epsilon holds for all coins.
 
-        It is the largest for which no more than epsilon is lost, whatever the coins; of one
-        candidate that says nothing of the item, half.
+        Of one candidate that says nothing of the item it is half.
         """
         e, kinds = self.max_ratio, zip(self._menus, self.inner.likelihoods, strict=True)
         limits, half = [], Fraction(1, 2 if self.bits == 1 else 1)
@@ -211,20 +197,7 @@ class Sampled(Channel):
             below = above
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """Return the reports of users without an item: of a random item of two opposite ones.
-
-        Parameters
-        ----------
-        users : int
-            How many, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-        """
+        """Return the reports of users without an item: of a random item of two opposite ones."""
         reports = np.zeros(users, dtype=self.report_dtype)
         reports["coins"] = source(users)
         favoured = uniform(users, 2, source)
@@ -361,11 +334,10 @@ class SampledOracle(Sampled, Oracle):
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
         """Return the variance from the users kept of n.
 
-        ``inner`` is that of the inner oracle, ``among`` that among all users.
-
-        The inner one is a part for each user and a part, the confusion of sketches, that more users
-        do not lessen.
+        ``inner`` is that of the inner oracle from so many users, ``among`` that among all users.
         """
+        # The inner one is a part for each user and a part, the confusion of sketches, that more
+        # users do not lessen
         # v(m) = users / m + rest, from its values at m = 1 and 2.
         first, second = inner(1), inner(2)
         users, rest = 2 * (first - second), 2 * second - first

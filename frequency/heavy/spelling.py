@@ -40,9 +40,8 @@ _INSIDE = 6  # the length of the code of any other byte: what it is after its tw
 def code_lengths() -> list[int]:
     """Return the code length of each byte at the beginning of a character, 0 where there is none.
 
-    Codes are numbers in ascending order of their lengths, and of bytes among those of one length.
-    The first is 0; each is one more than the one before, and as many zeros behind it as it is
-    longer.
+    Codes are numbers in ascending order of their lengths, and of bytes among those of one length:
+    first 0, then each one more than the one before, with zeros behind it if it is longer.
     """
     known = {byte: length for length, some in _CODES.items() for byte in some}
     rare = dict.fromkeys((*range(128), *range(194, 245)), _RAREST)
@@ -64,21 +63,11 @@ def _codes() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
 
 
 class _Machine(NamedTuple):
-    """A machine over bits: which may follow. Node 0: between characters; node 1: after the end.
+    """A machine over bits: which may follow. Node 0: between characters; node 1: after the end."""
 
-    Attributes
-    ----------
-    following : numpy.ndarray of int16
-        Shape (nodes, 2): the node after each bit, or -1.
-    begun : numpy.ndarray of int8
-        Shape (nodes, 2): 1 if a byte is spelt to its end, else 0.
-    missing : numpy.ndarray of int8
-        Shape (nodes,): how many bytes, at least, until the text can end.
-    """
-
-    following: npt.NDArray[np.int16]
-    begun: npt.NDArray[np.int8]
-    missing: npt.NDArray[np.int8]
+    following: npt.NDArray[np.int16]  #: Shape (nodes, 2): the node after each bit, or -1.
+    begun: npt.NDArray[np.int8]  #: Shape (nodes, 2): 1 if a byte is spelt to its end, else 0.
+    missing: npt.NDArray[np.int8]  #: Shape (nodes,): bytes, at least, until the text can end.
 
 
 @cache
@@ -153,21 +142,11 @@ def _steps(node: int, step: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.
 
 
 class Prefixed(NamedTuple):
-    """A group of prefixes of words, all of one length, and where they lead.
+    """A group of prefixes of words, all of one length, and where they lead."""
 
-    Attributes
-    ----------
-    rows : numpy.ndarray of uint64
-        Shape (prefixes, limbs): zeros follow the prefix.
-    nodes : numpy.ndarray of int16
-        Shape (prefixes,): -1 where no text begins like this.
-    used : numpy.ndarray of int8
-        Shape (prefixes,): how many bytes are spelt to their end.
-    """
-
-    rows: Words
-    nodes: npt.NDArray[np.int16]
-    used: npt.NDArray[np.int8]
+    rows: Words  #: Shape (prefixes, limbs): zeros follow the prefix.
+    nodes: npt.NDArray[np.int16]  #: Shape (prefixes,): -1 where no text begins like this.
+    used: npt.NDArray[np.int8]  #: Shape (prefixes,): bytes that are spelt to their end.
 
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
@@ -181,17 +160,9 @@ class Prefixed(NamedTuple):
 
 @dataclass(frozen=True)
 class Spelling:
-    """A spelling of texts of up to ``size`` bytes, as words of 64 bits times `limbs`.
+    """A spelling of texts as words of 64 bits times `limbs`.
 
-    Parameters
-    ----------
-    size : int
-        The length of the longest text in bytes of UTF-8, 1 .. 64.
-
-    Raises
-    ------
-    ValueError
-        Another size.
+    They have up to ``size`` bytes of UTF-8, 1 .. 64: ValueError for another size.
     """
 
     size: int
@@ -215,17 +186,9 @@ class Spelling:
         return {"kind": "spelt", "bytes": self.size, "limbs": self.limbs, "codes": code_lengths()}
 
     def words(self, texts: Sequence[bytes]) -> Words:
-        """Return the words of texts.
+        """Return the words, (texts, limbs), of texts of at most ``size`` bytes, none of them 0.
 
-        Parameters
-        ----------
-        texts : sequence of bytes
-            UTF-8, of at most ``size`` bytes, none of them 0.
-
-        Returns
-        -------
-        numpy.ndarray of uint64
-            Shape (texts, limbs), the first bits in the highest places of the first limb.
+        The first bits are in the highest places of the first limb.
         """
         codes, lengths = _codes()
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
@@ -252,18 +215,7 @@ class Spelling:
         return rows[:, :-1]
 
     def texts(self, rows: Words) -> list[str]:
-        """Return the texts of words.
-
-        Parameters
-        ----------
-        rows : numpy.ndarray of uint64
-            Shape (words, limbs), those of texts.
-
-        Returns
-        -------
-        list of str
-            Shape (words,).
-        """
+        """Return the texts of words, (words, limbs)."""
         codes, lengths = _codes()
         known = {
             (int(lengths[byte]), int(codes[byte])): byte
@@ -311,20 +263,10 @@ class Spelling:
     def children(
         self, parents: Prefixed, step: int
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]:
-        """Return where all that ``step`` bits make of some prefixes leads.
+        """Return where all that ``step`` bits, at least one, make of some prefixes leads.
 
-        Parameters
-        ----------
-        parents : Prefixed
-            The prefixes.
-        step : int
-            How many bits are appended, at least 1.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            Shape (parents, 2^step) each: the nodes, -1 where no text of at most ``size`` bytes
-            begins like this; and the bytes used.
+        The nodes, -1 where no text of at most ``size`` bytes begins like this, and the bytes used:
+        shapes (parents, 2^step).
         """
         missing = _machine().missing
         if not len(parents.nodes):
@@ -338,22 +280,7 @@ class Spelling:
 
     @staticmethod
     def ends(limbs: int, step: int, length: int) -> Words:
-        """Return all sequences of ``step`` bits, as the last ones of prefixes of this length.
-
-        Parameters
-        ----------
-        limbs : int
-            Of the words.
-        step : int
-            How many bits, at least 0.
-        length : int
-            Of the prefixes that end with them, in bits.
-
-        Returns
-        -------
-        numpy.ndarray of uint64
-            Shape (2^step, limbs).
-        """
+        """Return all ends of ``step`` bits of prefixes of this length: (2^step, limbs)."""
         rows = np.zeros((1 << step, limbs), dtype=np.uint64)
         every = np.arange(1 << step, dtype=np.uint64)
         limb, here = divmod(length - 1, 64)

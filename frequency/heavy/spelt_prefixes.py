@@ -48,13 +48,10 @@ class SpeltPrefixes(Prefixes):
 
     @classmethod
     def of(cls, spelling: Spelling, epsilon: float | Rational, seed: int) -> SpeltPrefixes:
-        """Return the channel for texts.
-
-        The i-th length gets users in proportion to 1 / i. So what a word of i lengths is found by
-        is, up to a logarithm, what it would be if all users were asked about these lengths alone,
-        for each i.
-        """
+        """Return the channel for texts, whose i-th length gets users in proportion to 1 / i."""
         lengths = (*range(_FIRST, spelling.most, _STEP), spelling.most)
+        # So what a word of i lengths is found by is, up to a logarithm, what it would be if all
+        # users were asked about these lengths alone, for each i
         total = sum(Fraction(1, i + 1) for i in range(len(lengths)))
         probabilities = tuple(Fraction(1, i + 1) / total for i in range(len(lengths)))
         domain = 1 << (64 * spelling.limbs)
@@ -120,7 +117,6 @@ class SpeltPrefixes(Prefixes):
 
         The heaviest are taken first, and their shares from all others; then the next ones, as long
         as any are heavy without what the heavier ones add to them.
-
         Shapes: `prefixes` (prefixes, limbs), `estimates` (prefixes,); returns (prefixes,).
         """
         cells = self.cells_of(tables, prefixes)
@@ -139,10 +135,7 @@ class SpeltPrefixes(Prefixes):
     def without(
         self, tables: list[PartEstimates], prefixes: Words, held: Floats
     ) -> list[PartEstimates]:
-        """Return the tables of all users but those with some prefixes.
-
-        Shapes: `prefixes` (prefixes, limbs), `held` (prefixes,).
-        """
+        """Return the tables of all users but those with some prefixes, held by these fractions."""
         rest = []
         for table in tables:
             cells = self._hashes[table.part](prefixes)
@@ -152,58 +145,21 @@ class SpeltPrefixes(Prefixes):
 
 
 class Reached(NamedTuple):
-    """The knowledge of the prefixes of one length.
-
-    Attributes
-    ----------
-    level : Level
-        Which.
-    users : int
-        How many reported on it; without any the other fields say nothing.
-    tables : list of PartEstimates
-        Theirs.
-    known : numpy.ndarray of uint64
-        Shape (known, limbs): prefixes, among them those that may be heavy.
-    errors : ItemErrors
-        Of the estimates.
-    heavy : float
-        What the estimates of prefixes that nobody has hardly exceed, of as many as were looked at.
-    """
+    """The knowledge of the prefixes of one length."""
 
     level: Level
-    users: int
+    users: int  # reports on it; without any the other fields say nothing
     tables: list[PartEstimates]
-    known: Words
+    known: Words  # shape (known, limbs): prefixes, among them all that may be heavy
     errors: ItemErrors
-    heavy: float
+    heavy: float  # what hardly any estimate of a prefix that nobody has exceeds, of those looked at
 
 
 class Walk:
     """The walk down the tree of prefixes, from the reports on each length.
 
-    Parameters
-    ----------
-    channel : SpeltPrefixes
-        Of the reports.
-    spelling : Spelling
-        Of the texts.
-    aggregate : Aggregate
-        Of the reports.
-    population : int
-        How many users there are, of whom a random part reported.
-    kept : int
-        How many prefixes of each length are kept; more where more are heavy.
-
-    Attributes
-    ----------
-    words : numpy.ndarray of uint64
-        Shape (words, limbs): of the texts that were reached.
-    ends : numpy.ndarray of int64
-        Shape (words,): the number of the first length at which each has ended.
-    considered : int
-        How many texts were looked at.
-    gates : list of Gate
-        What a prefix of each length had to pass.
+    Shapes: ``words`` (words, limbs), of the texts that were reached; ``ends`` (words,), the number
+    of the first length at which each has ended.
     """
 
     def __init__(
@@ -215,6 +171,7 @@ class Walk:
         kept: int,
     ) -> None:
         self.channel, self.spelling, self.population = channel, spelling, population
+        # So many prefixes of each length are kept; more where more are heavy
         self._kept, self._reached = kept, list[Reached]()
         self.considered, self.gates = 0, list[Gate]()
         frontier, length, settled = spelling.root, 0, spelling.root.rows[:0]

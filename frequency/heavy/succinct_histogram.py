@@ -74,42 +74,22 @@ _SHARES = np.arange(1, 20) / 20
 class Channels(Channel):
     """Signs in each of ``hashes`` times ``channels`` channels, and a sign for the oracle.
 
-    Source: Bassily and Smith, STOC 2015, Algorithm 7.
-
-    For each of the public hash functions the user's item falls into one channel. There the user
-    tells a sign of its codeword by the basic randomiser, in all other channels a fair coin. Two
-    items that fall into different channels differ there by p / (1/2) and (1/2) / q at most,
-    together by p / q: each of ``hashes`` pairs of channels, and the oracle's sign, costs what one
-    sign does, so that each is told at epsilon / (hashes + 1).
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    code : Code
-        Of the items.
-    hashes : int
-        T, the number of public hash functions.
-    channels : int
-        K, the number of channels of each: a power of two.
-    rows : int
-        Of the oracle's matrix.
-    seed : int
-        Of the public functions.
-    text : bool, default False
-        Whether items are strings.
+    Source: Bassily and Smith, STOC 2015, Algorithm 7. For each of the public hash functions the
+    user's item falls into one channel. There the user tells a sign of its codeword by the basic
+    randomiser, in all other channels a fair coin. Two items that fall into different channels
+    differ there by p / (1/2) and (1/2) / q at most, together by p / q: each of ``hashes`` pairs of
+    channels, and the oracle's sign, costs what one sign does, so that each is told at epsilon /
+    (hashes + 1).
     """
 
     privacy_source: ClassVar[str] = "succinct histograms, Theorem 3.4"
 
-    code: Code
-    hashes: int
-    channels: int
-    rows: int
-    seed: int
-    text: bool = False
+    code: Code  # of the items
+    hashes: int  # T, the number of public hash functions
+    channels: int  # K, of each of them: a power of two
+    rows: int  # of the oracle's matrix
+    seed: int  # of the public functions
+    text: bool = False  # whether items are strings
 
     largest_domain: ClassVar[int] = 1 << 64
 
@@ -136,10 +116,7 @@ class Channels(Channel):
         )
 
     def channel_of(self, words: Words) -> npt.NDArray[np.int64]:
-        """Return the channel of each word under each hash function: shape (words, hashes).
-
-        Channels are numbered through all hash functions.
-        """
+        """Return each word's channel by each hash function, numbered through: (words, hashes)."""
         return np.stack(
             [t * self.channels + hash_(words) for t, hash_ in enumerate(self._hash)], axis=1
         )
@@ -387,23 +364,12 @@ class ChannelsGate:
     others hold at most a share s of what the item does (but for (1 - f) / (channels s f), Markov),
     and the codeword keeps 1 - s of its lead. That holds for any s and whatever the others hold, and
     is nearly what happens where these hold items a little less frequent than s f.
-
-    Parameters
-    ----------
-    decoding : CodeGate
-        The gate of a single channel.
-    hashes : int
-        The number of hash functions.
-    channels : int
-        The number of channels of each.
-    n : int
-        The number of reports.
     """
 
-    decoding: CodeGate
+    decoding: CodeGate  # of a single channel
     hashes: int
-    channels: int
-    n: int
+    channels: int  # of each hash function
+    n: int  # reports
 
     def __call__(self, frequency: Floats) -> Floats:
         """Return at most the probability that an item of this frequency is in no channel's list."""
@@ -574,8 +540,7 @@ class SuccinctHistogram(HeavyHitterProtocol):
     def least_frequency(self) -> float:
         """The least frequency of an item that n users have found with probability 1 - beta.
 
-        Whatever all others hold; over the public hash functions and reports. Infinite if nothing is
-        found for sure.
+        Whatever others hold, over hash functions and reports; infinite if nothing is sure.
         """
         return self.expected.complete_above
 
@@ -656,12 +621,10 @@ class SuccinctHistogram(HeavyHitterProtocol):
         confidence: float,
         estimated: Callable[[Words], Floats] | None = None,
     ) -> Found:
-        """Return the list of what the channels named, by its estimates from so many reports.
-
-        ``moment`` is the sum of the squared frequencies of all items.
-        """
+        """Return the list of what the channels named, by its estimates from so many reports."""
         channel = self.channel
         contrast, confusion = float(channel.contrast), float(channel.oracle.confusion)
+        # `moment` is the sum of the squared frequencies of all items
         errors = ItemErrors(
             users,
             population,
@@ -701,19 +664,11 @@ def _require_room(hashes: int, channels: int, code: Code) -> None:
 
 
 class Sizes(NamedTuple):
-    """The sizes of a `SuccinctHistogram`.
-
-    Attributes
-    ----------
-    hashes, channels : int
-        The number of hash functions, and of channels of each.
-    symbol : int
-        The length of a symbol of the code, in bits.
-    """
+    """The sizes of a `SuccinctHistogram`."""
 
     hashes: int
-    channels: int
-    symbol: int
+    channels: int  # of each hash function
+    symbol: int  # of the code, in bits
 
 
 _LEAST = np.geomspace(1e-4, 1.0, 200)  # the frequencies by which sizes are compared
@@ -730,11 +685,9 @@ def best_sizes(
     channels: int | None = None,
     symbol: int | None = None,
 ) -> Sizes:
-    """Return the sizes with which the least frequency is found, among those of up to 2^28 signs.
-
-    What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes that
-    find nearly as rare items, within a twentieth, the fewest channels are chosen.
-    """
+    """Return the sizes of up to 2^28 signs with which the least frequency is found."""
+    # What is found is what `SuccinctHistogram.expected` says, for the decoding of sums. Of sizes
+    # that find nearly as rare items, within a twentieth, the fewest channels are chosen
     choices = list(
         _findable(bits, epsilon, n, beta, hashes=hashes, channels=channels, symbol=symbol)
     )
@@ -815,10 +768,8 @@ def _needed(bits: int, epsilon: float, n: int, beta: float) -> str:
 
 
 def _rows_of(d: int, epsilon: float, n: int, beta: float, hashes: int) -> int:
-    """Return the rows of the oracle's matrix by section 2.2, at the oracle's eps.
-
-    log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n).
-    """
+    """Return the rows of the oracle's matrix by section 2.2, at the oracle's eps."""
     share = epsilon / (2 * hashes + 1)
+    # log(d + 1) log(2 / beta) / gamma^2 with gamma^2 = log(2 d / beta) / (eps^2 n)
     rows = math.log(d + 1) * math.log(2 / beta) * share**2 * n / math.log(2 * d / beta)
     return min(max(64, math.ceil(rows)), 1 << 20)

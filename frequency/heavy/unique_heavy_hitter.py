@@ -29,17 +29,11 @@ class IdleReporting(Protocol):
     """A channel that has reports for users without an item, too."""
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """Return the reports of users without an item.
-
-        The result has shape (users,).
-        """
+        """Return the reports of users without an item: (users,)."""
         ...
 
     def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
-        """Return a private report for each item.
-
-        The result has shape (users,).
-        """
+        """Return a private report for each item: (users,)."""
         ...
 
 
@@ -47,29 +41,16 @@ class IdleReporting(Protocol):
 class CodeSign(SignChannel):
     """A channel of the sign of the item's codeword at a random place, by the basic randomiser.
 
-    Source: Bassily and Smith, STOC 2015, Algorithm 1.
-
-    With c = (e^eps + 1) / (e^eps - 1) and m places the server reads the report (j, sign) as the
-    vector c sqrt(m) sign e_j, whose mean is the codeword divided by sqrt(m): multiplying by c is
-    what makes randomised response unbiased. Without an item the sign is a fair coin, and the mean
-    is 0.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    code : Code
-        Of the items.
-    text : bool, default False
-        Whether items are strings.
+    Source: Bassily and Smith, STOC 2015, Algorithm 1. With c = (e^eps + 1) / (e^eps - 1) and m
+    places the server reads the report (j, sign) as the vector c sqrt(m) sign e_j, whose mean is the
+    codeword divided by sqrt(m): multiplying by c is what makes randomised response unbiased.
+    Without an item the sign is a fair coin, and the mean is 0.
     """
 
     privacy_source: ClassVar[str] = "succinct histograms, Theorem 3.1"
 
-    code: Code
-    text: bool = False
+    code: Code  # of the items
+    text: bool = False  # whether items are strings
 
     largest_domain: ClassVar[int] = 1 << 64
 
@@ -118,23 +99,12 @@ class CodeGate:
     For two codewords that differ in a share d of the places, the difference of the scores has mean
     2 d f and variance at most 4 d / (contrast^2 users). The union bound over all words, for the
     decoder of highest score. Of sums that were rounded to signs nothing is claimed.
-
-    Parameters
-    ----------
-    code : Code
-        Of the items.
-    contrast : float
-        The mean of a reported sign times the true one, 0 to 1.
-    users : int
-        How many signs there are.
-    soft : bool, default True
-        Whether the sums themselves are decoded.
     """
 
     code: Code
-    contrast: float
-    users: int
-    soft: bool = True
+    contrast: float  # the mean of a reported sign times the true one, 0 to 1
+    users: int  # signs
+    soft: bool = True  # whether the sums themselves are decoded
 
     def __call__(self, frequency: Floats) -> Floats:
         """Return at most the probability that an item of this frequency is not decoded."""
@@ -153,8 +123,7 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
 
     The promise is that users hold one and the same item, or none (``None``, or a masked entry).
     Privacy holds in any case; the answer means something under the promise only. Each user tells a
-    sign of the item's codeword at a random place; the server adds up the signs of each place and
-    decodes.
+    sign of the item's codeword at a random place; the server decodes the sums of each place.
 
     Parameters
     ----------
@@ -219,10 +188,8 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         ----------
         channel : IdleReporting
             Of the same items.
-        values : array_like
-            See `privatize`.
-        rng : numpy.random.Generator or None
-            See `Channel.privatize`.
+        values, rng : array_like, numpy.random.Generator or None
+            As of `privatize`.
 
         Returns
         -------

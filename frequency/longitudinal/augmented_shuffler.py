@@ -161,8 +161,7 @@ class AugmentedShuffler:
         Returns
         -------
         structured numpy.ndarray
-            Theirs and the dummies, in the order of their kinds: nothing but the numbers of each
-            kind is left.
+            Theirs and the dummies, in the order of their kinds: only the numbers of each are left.
 
         Raises
         ------
@@ -245,10 +244,8 @@ class AugmentedShuffler:
 
         Parameters
         ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
+        n, frequency : int, array_like
+            As of `Oracle.variance`.
 
         Returns
         -------

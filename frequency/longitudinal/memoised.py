@@ -59,7 +59,7 @@ from mechdesign.exceptions import UnstatedLikelihoods
 
 @dataclass(eq=False)
 class PermanentReports:
-    """What the devices of some users keep: a report for each value that a user has had.
+    """The reports that the devices of some users keep: one for each value that a user has had.
 
     `Memoised.start` makes it and `Memoised.privatize` adds to it. It is as secret as the values.
 
@@ -68,8 +68,7 @@ class PermanentReports:
     memoised : Memoised
         Whose reports they are.
     held : numpy.ndarray of int64
-        Shape (users,): how many values each user has had. So many times ``total`` is what a user's
-        reports may have lost.
+        Shape (users,): how many values each has had; so many times ``total`` may have been lost.
     items : numpy.ndarray of int64
         Shape (values, users, ...): the items of the values of each user, in order of appearance;
         the first ``held`` of them mean something.
@@ -84,7 +83,7 @@ class PermanentReports:
 
     @property
     def users(self) -> int:
-        """How many users there are."""
+        """The number of users."""
         return len(self.held)
 
 
@@ -102,8 +101,8 @@ class Memoised:
 
     For what is promised compare two users, or two answers that a user might have given:
 
-    - Values that never change: the reports of all days together are at most exp(total) apart,
-      see `audit`; those of one day at most exp(epsilon) of ``protocol``.
+    - Values that never change: the reports of all days together are at most exp(total) apart, see
+      `audit`; those of one day at most exp(epsilon) of ``protocol``.
     - Values that change, on the same days, between the same k values or fewer, as when somebody
       moves: at most exp(k total).
     - Values that change on different days, or only one of which changes: *nothing*, for many days.
@@ -113,7 +112,7 @@ class Memoised:
     Parameters
     ----------
     protocol : Channel, Protocol or callable
-        What is asked on one day, with the epsilon of that day; or a function that makes it, given
+        What is asked on one day, with that day's epsilon; or a function that makes it, given
         ``day``. Its channel must state the likelihoods of its reports about each item, as those of
         all oracles do, and of what is made of them: marginals, heavy hitters, trees, grids.
         Surveys, sets of items and protocols of few bits are refused.
@@ -201,9 +200,10 @@ class Memoised:
 
     @cached_property
     def _stretch(self) -> Fraction:
-        """c, by which likelihoods differ more from 1 in permanent reports than in those of a day.
+        """The factor c by which likelihoods differ more from 1 in permanent reports than a day's.
 
-        The largest for which 1 + c (L - 1) has at most the ratio allowed, in all kinds of reports.
+        It is the largest for which 1 + c (L - 1) has at most the ratio allowed, in all kinds of
+        reports.
         """
         _ = self._likelihoods  # which may not be stated
         ratio = self.max_ratio
@@ -239,13 +239,12 @@ class Memoised:
     def audit(self) -> Audit:
         """The exact worst ratio of all reports about a value that does not change.
 
-        It is that of the permanent report, of which all others are made; that of a single day is
-        ``protocol.audit()``.
+        That of a single day is ``protocol.audit()``.
 
         Returns
         -------
         Audit
-            ``allowed`` is a rational at most exp(total).
+            That of the permanent report. ``allowed`` is a rational at most exp(total).
         """
         ratio = max(
             self.stretched(max(kind)) / self.stretched(min(kind))
@@ -260,7 +259,7 @@ class Memoised:
         )
 
     def cost(self, changes: int = 0, starts: int = 1) -> DailyReports:
-        """What the reports of all days together cost a user: to be spent from a `Ledger`.
+        """Return the cost to a user of the reports of all days: to be spent from a `Ledger`.
 
         A user with so many changes has a value more than that, and a permanent report of each that
         loses ``total``. This is the promise of `Memoised` about values that change on the same
@@ -293,9 +292,8 @@ class Memoised:
         Parameters
         ----------
         changes, starts : int
-            As for `cost`. Devices draw no more permanent reports from one start to the next than
-            for so many changes: of further values they report the newest of those instead. They
-            refuse more starts.
+            As for `cost`. Devices draw permanent reports for no more changes between starts: of
+            further values they report the newest of those instead. They refuse more starts.
 
         Returns
         -------
@@ -333,11 +331,11 @@ class Memoised:
     keeps_reports: ClassVar[bool] = True
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        """How the reports of one day compare: those of ``protocol``."""
+        """Return the pair laws of the reports of one day: those of ``protocol``."""
         return self._channel.pair_laws()
 
     def attack_laws(self) -> Sequence[PairLaw]:
-        """How they compare where all others hold one value: those of ``protocol``."""
+        """Return such laws where all others hold one value: those of ``protocol``."""
         return self._channel.attack_laws()
 
     # ----------------------------------------------------------------------------- the users' half
@@ -376,8 +374,7 @@ class Memoised:
     ) -> Reports:
         """One report for today of each user who takes part.
 
-        A value that a user has not had before gets a permanent report, which ``state`` keeps and
-        which may lose another ``total``.
+        A value that is new to a user gets a permanent report, which may lose another ``total``.
 
         Parameters
         ----------
@@ -424,10 +421,8 @@ class Memoised:
 
     @cached_property
     def _acceptance(self) -> tuple[list[Fraction], list[Fraction]]:
-        """The chances to keep a report of P of each likelihood, so that it is one of P', or of B.
-
-        They are proportional to 1 - (1 - 1/c) / L, and to 1 / L.
-        """
+        """The chances to keep a report of P of each likelihood: as one of P', and as one of B."""
+        # Proportional to 1 - (1 - 1/c) / L, and to 1 / L
         permanent = [1 - (1 - self.kept) / likelihood for likelihood in self._likelihoods]
         blank = [1 / likelihood for likelihood in self._likelihoods]
         first, second = ([w / max(all_) for w in all_] for all_ in (permanent, blank))

@@ -41,7 +41,7 @@ MOST_OUTCOMES = 1 << 16  #: So many sequences of reports at most are enumerated.
 def sequence_ratio(
     question: Memoised, first: Sequence[int], second: Sequence[int]
 ) -> Fraction | float:
-    """How far apart the reports of all days are under two sequences of values, at most.
+    """Return a bound on how far apart all days' reports are under two sequences of values.
 
     If every two days have the same value in the one sequence where they have in the other, with k
     different values, it is at most the k-th power of ``question.audit().ratio``, for any number of
@@ -59,8 +59,7 @@ def sequence_ratio(
     -------
     Fraction or float
         The largest ratio of the probabilities of the same reports, in either direction;
-        ``math.inf`` where only one of the sequences can give some reports, as permanent ones alone
-        are sent.
+        ``math.inf`` where one sequence alone can give some, as only permanent ones are sent.
 
     Raises
     ------
@@ -117,7 +116,7 @@ def _law_of(
 
     @cache
     def of_value(value: int, sent: tuple[int, ...]) -> Fraction:
-        """Of the reports on the days of one value, in any order."""
+        """Return the probability of the reports on the days of one value, in any order."""
         fresh = [(1 - question.kept) * blank[report] for report in sent]
         return sum(
             (
@@ -144,7 +143,7 @@ def _law_of(
 
 
 def _covariances(question: Memoised) -> tuple[Fraction, Fraction]:
-    """Of the contributions of a user's two reports to the estimate of an item.
+    """Return the covariances of a user's reports of two days in the estimate of an item.
 
     The first is for a user who has the item on both days, the second for one who has another.
     """
@@ -168,18 +167,17 @@ def day_covariance(question: Memoised, n: int, frequency: npt.ArrayLike = 0.0) -
     Parameters
     ----------
     question : Memoised
-        Of an oracle whose reports support items: all but `HRR`, `Tabular` and those that hash
-        items publicly.
+        Of an oracle whose reports support items: not `HRR`, `Tabular` or one that hashes publicly.
     n : int
         The number of users, at least 1.
     frequency : array_like, default 0.0
-        The fraction of the users with the item, 0 to 1; a number or an array.
+        The fraction of the users with the item, 0 to 1.
 
     Returns
     -------
     float or numpy.ndarray
-        Shaped like ``frequency``: squared fractions of the population, at most the variance of
-        a day, ``question.protocol.variance(n, frequency)``.
+        Shaped like ``frequency``: squared fractions of the population, at most the variance of a
+        day, ``question.protocol.variance(n, frequency)``.
 
     Raises
     ------
@@ -219,8 +217,7 @@ def mean_of_days(
     UnknownVariance
         Of another protocol than `day_covariance` takes.
     ValueError
-        No days, or numbers of users that are not the same on all days and no ``shared``, or one
-        that does not go with the numbers of users.
+        No days; or numbers of users that differ between days, or do not go with ``shared``.
     IncompatibleAggregate
         An aggregate of another protocol.
     """
@@ -287,7 +284,7 @@ def _change_variance(
 def change_of_days(
     question: Memoised, before: Aggregate, after: Aggregate, stayed: float = 0.0
 ) -> Answer:
-    """How much the frequencies have changed from one day to another, with intervals.
+    """Return the change of the frequencies from one day to another, with intervals.
 
     Users may arrive and leave: each day's frequencies are those among its users.
 
@@ -305,8 +302,7 @@ def change_of_days(
     Returns
     -------
     Answer
-        Shape (domain,): the frequencies after less those before. The variance is that of at least
-        so many users who stay.
+        Shape (domain,): the frequencies after less those before, with the variance for ``stayed``.
 
     Raises
     ------
@@ -334,7 +330,7 @@ def least_change(
     confidence: float = 0.95,
     power: float = 0.8,
 ) -> float:
-    """How large a change of an item's frequency is found.
+    """Return the least change of an item's frequency that is found.
 
     Parameters
     ----------

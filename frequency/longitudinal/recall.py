@@ -14,7 +14,7 @@ from mechdesign.base import Items, checked_counts
 
 
 class Kept(Protocol):
-    """What users keep: `held` reports each, about `items`, in order of appearance."""
+    """The reports that users keep: `held` each, about `items`, in order of appearance."""
 
     held: npt.NDArray[np.int64]
     items: Items
@@ -22,10 +22,7 @@ class Kept(Protocol):
 
 
 def those_who_report(users: npt.ArrayLike | None, of: int, values: int) -> Items:
-    """Which users take part on a day.
-
-    The result has shape (those who take part,).
-    """
+    """Return the users who take part on a day: shape (those who take part,)."""
     if users is None:
         who = np.arange(of)
     else:

@@ -52,8 +52,8 @@ class ChiSquareTest:
         The probability of a statistic at least as large under independence, the noise of the
         protocol included: to 1e-5 where it is at most 0.9, to 1e-3 above.
     critical : float
-        What the statistic exceeds under independence with probability 1 - confidence, the noise of
-        the protocol included.
+        What ``statistic`` exceeds with probability 1 - confidence under independence, noise
+        included.
     critical_without_noise : float
         The same for exact counts, which the textbooks say: too small here.
     degrees : int
@@ -84,8 +84,7 @@ def chi_square(
 
     The records are taken for a sample of a population, as in every test of independence. The
     margins are `estimate.marginal` of one attribute, which may know more than the sums of the joint
-    marginal; one below its own standard deviation is raised to that, since the statistic divides by
-    it.
+    marginal; one below its own standard deviation, which would divide by little, is raised to it.
 
     Parameters
     ----------
@@ -94,8 +93,7 @@ def chi_square(
     a, b : str
         Two attributes of at least two values each.
     confidence : float, default 0.95
-        In (0, 1): under independence the result is ``dependent`` with about the probability 1 -
-        confidence.
+        In (0, 1): an independent pair is ``dependent`` with about the probability 1 - confidence.
 
     Returns
     -------
@@ -138,14 +136,10 @@ def chi_square(
 def statistic(marginal: npt.ArrayLike, n: int) -> float:
     """Return the chi-square statistic of n records whose marginal is known exactly.
 
-    Rows and columns that are 0 are left out. InvalidEstimates for what is no distribution of two
-    attributes.
-
     Parameters
     ----------
     marginal : array_like
-        A proper distribution of two attributes, shape (rows, columns). Rows and columns that are 0
-        are left out.
+        A proper distribution, shape (rows, columns). Rows and columns that are 0 are left out.
     n : int
         The number of records.
 
@@ -171,18 +165,18 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
 def mutual_information(marginal: npt.ArrayLike) -> float:
     """Return the mutual information of two attributes in nats.
 
-    It is at least 0, and 0 if and only if they are independent (thesis 2.5.1).
+    It is at least 0, and 0 if and only if they are independent (thesis 2.5.1). That of an estimated
+    distribution is too large on average: noise looks like dependence.
 
     Parameters
     ----------
     marginal : array_like
-        A proper distribution, shape (rows, columns), such as `MarginalEstimate.distribution` gives.
-        The information in an estimated one is too large on average: noise looks like dependence.
+        A proper distribution, shape (rows, columns), such as of `MarginalEstimate.distribution`.
 
     Returns
     -------
     float
-        In nats, at least 0.
+        In nats.
 
     Raises
     ------
@@ -288,17 +282,15 @@ def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights
 
 
 def _tail(scales: Floats, value: float) -> float:
-    """Return Pr[sum of scales times squares of standard normals > value], value >= 0.
-
-    Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only
-    error but for truncation is the probability of what lies a period away from the value, below
-    1e-12 here.
-    """
+    """Return Pr[sum of scales times squares of standard normals > value], value >= 0."""
     count, largest = len(scales), float(scales.max())
     if value <= 0:
         return 1.0
     if count == 1:
         return float(scipy.special.chdtrc(1, value / largest))
+    # Imhof (1961) inverts the characteristic function, Davies (1973) by the midpoint rule: its only
+    # error but for truncation is the probability of what lies a period away from the value, below
+    # 1e-12 here
     step = 2 * np.pi / (value + largest * float(scipy.special.chdtri(count, 1e-12)))
     u = (np.arange(_TERMS) + 0.5) * step
     angle, size = -value * u / 2, np.ones(_TERMS)
@@ -342,8 +334,7 @@ class ChowLiuTree:
     edges : tuple of (str, str)
         Pairs of attributes, one fewer than attributes, those of the largest information first.
     informations : tuple of float
-        The mutual information of each edge in nats, by the marginals that the tree was learned
-        from.
+        The mutual information of each edge in nats, by the marginals that it was learned from.
     """
 
     attributes: tuple[str, ...]
@@ -353,11 +344,9 @@ class ChowLiuTree:
     def total(self, marginals: Marginals | None = None) -> float:
         """Return the sum of the edges' mutual informations in nats, by the marginals given.
 
-        None: those that the tree was learned from.
-
-        The divergence of the tree's distribution from the true one is a constant less this sum by
-        the true marginals (Chow and Liu 1968): how much less it is than the true tree's is what
-        learning from estimates loses (thesis Figure 4.9).
+        None: those that the tree was learned from. The divergence of the tree's distribution from
+        the true one is a constant less this sum by the true marginals (Chow and Liu 1968): how much
+        less it is than the true tree's is what learning from estimates loses (thesis Figure 4.9).
         """
         if marginals is None:
             return float(sum(self.informations))

@@ -41,16 +41,13 @@ _MOST_ROUNDS = 10_000
 def covering(attributes: int, covered: int, size: int) -> tuple[tuple[int, ...], ...]:
     """Return sets of ``size`` attributes such that any ``covered`` of them are together in one.
 
-    1 <= covered <= size <= attributes.
-
-    Greedy: each begins with the first set that is not covered yet, and takes the attribute that
-    covers most until it is full.
-
     >>> covering(4, 2, 3)
     ((0, 1, 2), (0, 1, 3), (0, 2, 3))
     """
     left = dict.fromkeys(combinations(range(attributes), covered))
     blocks = []
+    # Greedy: each begins with the first set that is not covered yet, and takes the attribute that
+    # covers most until it is full
     while left:
         first, block = next(iter(left)), list[int]()
         gains = [int((more,) in left) for more in range(attributes)]  # sets that each would cover
@@ -110,10 +107,7 @@ class _Errors:
                     self._precisions[names] = self._precisions.get(names, 0.0) + weight
 
     def cell(self, names: Names) -> float:
-        """Return the variance of a cell of the marginal of some attributes: see `Overlap`.
-
-        The attributes are in the domain's order.
-        """
+        """Return the variance of a cell of the marginal of attributes in the domain's order."""
         total, cells = 0.0, self.domain.project(names).size
         # Effects are orthogonal: variances add up. Each is the inverse of the precisions of all
         # views that hold it, less what users have in common, and a cell has a share of it by its
@@ -157,13 +151,6 @@ class CALMEstimate(MarginalEstimate):
     They are as if no cell had to be raised to 0, which makes errors smaller, above all in rare
     cells; what most entropy errs by, for attributes that depend on each other beyond what views
     hold, is not in them.
-
-    Parameters
-    ----------
-    protocol : CALM
-        What measured the views.
-    aggregate : Aggregate
-        Of its reports.
     """
 
     def __init__(self, protocol: CALM, aggregate: Aggregate) -> None:
@@ -172,10 +159,7 @@ class CALMEstimate(MarginalEstimate):
         self._found: dict[Names, tuple[Floats, Reconstruction]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """Return the fractions of the population with each combination of values.
-
-        One axis an attribute, in the order asked for.
-        """
+        """Return the marginal, one axis an attribute in the order asked for."""
         names = self._calm.checked(attributes)
         return (
             self._reconstructed(names)[0]
@@ -260,12 +244,11 @@ class CALMEstimate(MarginalEstimate):
 def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats) -> list[Floats]:
     """Return the slopes of sums of cells of a distribution of most entropy by its marginals.
 
-    The distribution is proportional to a product of one factor for each marginal. So the changes
-    that the marginals allow are those of the factors, and the slopes are the sum of functions of
-    the marginals' cells that is nearest to the weights, in mean square over the distribution.
-
     Shapes: `weights` (sums, cells); returns (sums, its cells).
     """
+    # The distribution is proportional to a product of one factor for each marginal. So the changes
+    # that the marginals allow are those of the factors, and the slopes are the sum of functions of
+    # the marginals' cells that is nearest to the weights, in mean square over the distribution
     starts = np.cumsum([0, *sizes])
     columns = np.concatenate([start + cell for start, cell in zip(starts, cells, strict=False)])
     rows = np.tile(np.arange(len(held)), len(cells))
@@ -282,11 +265,9 @@ def _slopes(held: Floats, cells: list[Items], sizes: list[int], weights: Floats)
 
 
 def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
-    """Return the marginals that agree, are proper, and are nearest to some by least squares.
+    """Return the proper marginals that agree, and are nearest to some by weighted least squares.
 
-    The distances are weighted by the views' precisions. Dykstra's algorithm alternates between
-    marginals that agree and tables that are not negative; what is left below 0 by then is mixed
-    away with the uniform marginals, which keeps the agreement.
+    Dykstra's algorithm alternates between marginals that agree and tables that are not negative.
     """
     domain, views = overlap.domain, overlap.views
     shapes = [table.shape for table in tables]
@@ -349,6 +330,7 @@ def nonnegative(overlap: Overlap, tables: Sequence[Floats]) -> list[Floats]:
         apart = float(np.abs(fit - positive).max())
     even = np.concatenate([np.full(table.size, 1 / table.size) for table in tables])
     below = fit < 0
+    # What is left below 0 is mixed away with the uniform marginals, which keeps the agreement
     # The least share with (1 - share) fit + share even >= 0; uniform marginals agree with each
     # other.
     mixed = float((-fit[below] / (even - fit)[below]).max()) if below.any() else 0.0
@@ -392,14 +374,13 @@ def most_entropy(domain: Domain, known: dict[Names, Floats]) -> tuple[Floats, Re
 class CALM(ViewProtocol):
     """CALM: marginals of any k attributes from those of a few sets, with one of them per user.
 
-    Source: Zhang et al., CCS 2018.
+    Source: Zhang et al., CCS 2018. Each set has GRR or OUE, whichever is better for its number of
+    cells. A set may have 2^20 cells, as may a marginal.
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, epsilon : Domain, float
+        As of `MarginalProtocol`.
     k : int
         How many attributes a marginal may have; more than ``covered`` are put together by the
         principle of maximum entropy.
@@ -411,9 +392,6 @@ class CALM(ViewProtocol):
         error of the marginals of ``covered`` attributes: of the noise and of the sampling of users,
         as in the paper, but exactly, for the consistent fit at even frequencies. The third error of
         the paper, of reconstruction, depends on the population and is not predicted.
-
-    Each set has GRR or OUE, whichever is better for its number of cells. A set may have 2^20 cells,
-    as may a marginal.
 
     >>> protocol = CALM(Domain.binary("a", "b", "c", "d", "e", "f", "g", "h"), k=4, epsilon=3.0)
     >>> len(protocol.views), protocol.views[:2]
@@ -485,23 +463,7 @@ class CALM(ViewProtocol):
         return names
 
     def estimate(self, aggregate: Aggregate) -> CALMEstimate:
-        """Return marginals of up to k attributes, put together when asked for.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this protocol's reports.
-
-        Returns
-        -------
-        CALMEstimate
-            All values are NaN with no reports.
-
-        Raises
-        ------
-        IncompatibleAggregate
-            The aggregate is of another protocol.
-        """
+        """Return marginals of up to k attributes, put together when asked for."""
         return CALMEstimate(self, self.channel.require_own(aggregate))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
@@ -509,14 +471,10 @@ class CALM(ViewProtocol):
 
         That the fit is made non-negative makes errors smaller.
 
-        ValueError for others: what their reconstruction errs by depends on the population.
-
         Parameters
         ----------
-        n : int
-            The number of users, at least 1, evenly spread over all records.
-        attributes : sequence of str
-            1 .. k distinct names.
+        n, attributes : int, sequence of str
+            As of `MarginalProtocol.cell_variances`.
 
         Returns
         -------
@@ -526,8 +484,7 @@ class CALM(ViewProtocol):
         Raises
         ------
         ValueError
-            No view holds the attributes: the error of their reconstruction depends on the
-            population.
+            No view holds the attributes: errors of reconstruction depend on the population.
         """
         names = self.checked(attributes)
         self.inside(names)

@@ -35,14 +35,7 @@ class Overlap:
     over the views that hold A of what they say of it, weighed by the precision there: that of a
     view's cells over the number of cells that were added up.
 
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    views : sequence of tuple of str
-        Sets of attributes.
-    precisions : sequence of float
-        One over the variance of a cell, for each view: 0 for a view that says nothing.
+    ``precisions`` are one over the variance of a cell of each view: 0 for one that says nothing.
     """
 
     def __init__(self, domain: Domain, views: Sequence[Names], precisions: Sequence[float]) -> None:
@@ -135,18 +128,10 @@ def _along(table: Floats, names: Names, attributes: Names) -> Floats:
 class ConsistentEstimate(MarginalEstimate):
     """An estimate of marginals that agree where they overlap, and sum to 1.
 
-    They are unbiased, as are the views that they are fitted to.
-
-    Variances are those of this linear estimator, from what the oracles say of the views' errors.
-    The weights take the errors of a view's cells to be alike, as they are for even frequencies; for
-    others the fit is unbiased still, and nearly as good.
-
-    Parameters
-    ----------
-    protocol : ViewProtocol
-        What measured the views.
-    aggregate : Aggregate
-        Of its reports.
+    They are unbiased, as are the views that they are fitted to. Variances are those of this linear
+    estimator, from what the oracles say of the views' errors. The weights take the errors of a
+    view's cells to be alike, as they are for even frequencies; for others the fit is unbiased
+    still, and nearly as good.
     """
 
     def __init__(self, protocol: ViewProtocol, aggregate: Aggregate) -> None:
@@ -183,10 +168,7 @@ class ConsistentEstimate(MarginalEstimate):
         return self.overlap.effects(self.tables)
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """Return the fractions of the population with each combination of values.
-
-        One axis an attribute, in the order asked for.
-        """
+        """Return the marginal, one axis an attribute in the order asked for."""
         names = self._views.checked(attributes)
         self._views.inside(names)
         if names not in self._marginals:
@@ -204,10 +186,7 @@ class ConsistentEstimate(MarginalEstimate):
         return result
 
     def noise_of(self, sums: Sequence[tuple[Names, Floats]]) -> Floats:
-        """Return the variances of sums of cells of several marginals, as if users were drawn.
-
-        Shapes: `sums` (sums, cells); returns (sums,).
-        """
+        """Return the variances of sums of cells of several marginals, as if users were drawn."""
         overlap, channel = self.overlap, self._views.channel
         rows: dict[int, Floats] = {}
         for names, weights in sums:
@@ -291,8 +270,8 @@ def measurements(estimate: MarginalEstimate) -> list[Measurement]:
 
     Returns
     -------
-    list
-        A `Measurement` for each marginal.
+    list of Measurement
+        One for each marginal.
     """
     estimate = consistent(estimate)
     protocol, n, measured = estimate.protocol, estimate.n, []

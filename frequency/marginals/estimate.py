@@ -164,16 +164,15 @@ class MarginalEstimate(OfPopulation):
         Parameters
         ----------
         where : mapping
-            For each attribute that matters the value, the list of values, or the ends of the closed
-            range of values that it must have: ``{"a": 1, "b": [2, 5], "c": (0, 3)}`` asks for the
-            records with a = 1, b = 2 or 5, and c from 0 to 3. At most k attributes. Integer arrays
-            are many questions: see `frequency.core.answer.conditions`.
+            For each attribute that matters, at most k, the value, the list of values, or the ends
+            of the closed range of values that it must have: ``{"a": 1, "b": [2, 5], "c": (0, 3)}``
+            asks for the records with a = 1, b = 2 or 5, and c from 0 to 3. Integer arrays are many
+            questions: see `frequency.core.answer.conditions`.
 
         Returns
         -------
         Answer
-            A fraction of the population, with its variance, which is refused (`UnknownVariance`) by
-            protocols that do not know it.
+            A fraction, with its variance; `UnknownVariance` from protocols that do not know it.
 
         Raises
         ------
@@ -199,8 +198,7 @@ class MarginalEstimate(OfPopulation):
         attributes : sequence of str
             1 .. k distinct names.
         weights : array_like
-            Shape (..., cells), finite: of the cells of the marginal, the last attribute's values
-            next to each other.
+            Shape (..., cells), finite: the last attribute's values next to each other.
 
         Returns
         -------
@@ -278,10 +276,8 @@ class MarginalEstimate(OfPopulation):
 
         Parameters
         ----------
-        n : int
-            How many, at least 1.
-        rng : numpy.random.Generator, optional
-            To round and to shuffle with.
+        n, rng : int, numpy.random.Generator
+            As of `FittedEstimate.sample`.
 
         Returns
         -------
@@ -318,14 +314,14 @@ class FittedEstimate(MarginalEstimate):
     """An estimate by one log-linear model, with errors by its posterior distribution.
 
     The model's interactions are those of the sets of attributes whose marginals were measured: see
-    `frequency.marginals.log_linear`. Where records are too many to list (2^20, or 1500
-    parameters), each answer is that of a model of the attributes asked for and of those that depend
-    on them most; marginals that overlap then agree only nearly.
+    `frequency.marginals.log_linear`. Where records are too many to list (2^20, or 1500 parameters),
+    each answer is that of a model of the attributes asked for and of those that depend on them
+    most; marginals that overlap then agree only nearly.
 
     Variances and intervals are posterior ones: on average over populations and questions, 95 %
-    intervals cover about 95 % (`benchmarks/marginals.py`); of one population, or one cell, they
-    may cover less. Marginals of attributes that were not measured together (of CALM) rest on
-    the model, which no interval checks.
+    intervals cover about 95 % (`benchmarks/marginals.py`); of one population, or one cell, they may
+    cover less. Marginals of attributes that were not measured together (of CALM) rest on the model,
+    which no interval checks.
 
     Parameters
     ----------
@@ -372,10 +368,7 @@ class FittedEstimate(MarginalEstimate):
         return Moments(names, rows @ cells, np.maximum(variances, _LEAST_VARIANCE))
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """Return the fractions of the population with each combination of values.
-
-        One axis an attribute, in the order asked for.
-        """
+        """Return the marginal, one axis an attribute in the order asked for."""
         names = self.protocol.checked(attributes)
         if names not in self._marginals and self.reports:
             fit = self.model.around(names)
@@ -438,15 +431,13 @@ class FittedEstimate(MarginalEstimate):
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
         """Return several synthetic samples, each of another distribution drawn from the posterior.
 
-        How what is computed from each differs between them tells its error:
-        `frequency.of_samples`. The records are nobody's.
+        How what is computed from each differs between them tells its error: `frequency.of_samples`.
+        The records are nobody's.
 
         Parameters
         ----------
-        n : int
-            Records in each, at least 1.
-        number : int
-            How many samples, at least 1.
+        n, number : int
+            Records in each sample, and how many samples: each at least 1.
         rng : numpy.random.Generator, optional
             To draw with.
 

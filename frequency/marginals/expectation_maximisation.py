@@ -64,23 +64,12 @@ class AttributeWise(Channel):
     Each of the d attributes with more than one value has a likelihood ratio whose d-th power is at
     most the ratio allowed: epsilon / d. An aggregate holds how many reports are in each cell of the
     marginals of all sets of ``k`` attributes, one after the other.
-
-    Parameters
-    ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
-    k : int
-        How many attributes a counted marginal has.
     """
 
     privacy_source: ClassVar[str] = "thesis, section 4.3.4"
 
-    attributes: Domain
-    k: int
+    attributes: Domain  # of the records
+    k: int  # attributes of a counted marginal
 
     largest_domain: ClassVar[int] = LARGEST_RECORDS
 
@@ -227,20 +216,7 @@ class AttributeWise(Channel):
         return self._counted(np.arange(self.domain), table.ravel())
 
     def perturbed(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Return the fractions of reports in each cell of a marginal of up to k attributes, n > 0.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this channel's reports, of which there is at least one.
-        attributes : tuple of str
-            Different names, at most k.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            One axis an attribute, of sum 1.
-        """
+        """Return the fractions of reports in the cells of a marginal of up to k attributes."""
         part = next(part for part, view in enumerate(self.views) if set(attributes) <= set(view))
         start, end = int(self._ends[part - 1]) if part else 0, int(self._ends[part])
         domain = self.attributes.project(self.views[part])
@@ -396,17 +372,9 @@ class EMEstimate(MarginalEstimate):
     """An estimate by expectation maximisation: proper distributions, biased.
 
     Each is found by itself, so that they may disagree. `consistent` gives unbiased ones that agree.
-
     Variances are those of the inverse Fisher information at the estimate, for this population: as
     if no cell were at 0, which makes errors smaller, and as if the iteration had not stopped early,
     which leaves an unknown bias (see `report`).
-
-    Parameters
-    ----------
-    protocol : InpEM
-        By which the attributes were perturbed.
-    aggregate : Aggregate
-        Of its reports.
     """
 
     def __init__(self, protocol: InpEM, aggregate: Aggregate) -> None:
@@ -415,10 +383,7 @@ class EMEstimate(MarginalEstimate):
         self._found: dict[tuple[str, ...], tuple[Floats, Convergence]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """Return the fractions of the population with each combination of values.
-
-        One axis an attribute, in the order asked for.
-        """
+        """Return the marginal, one axis an attribute in the order asked for."""
         names = self._em.checked(attributes)
         return self._decoded(names)[0] if self.reports else super().marginal(names)
 
@@ -430,10 +395,7 @@ class EMEstimate(MarginalEstimate):
     def report(self, attributes: Sequence[str]) -> Convergence:
         """Return how the iteration for a marginal ended: look here before trusting it.
 
-        Raises
-        ------
-        ValueError
-            There are no reports.
+        ValueError if there are no reports.
         """
         names = self._em.checked(attributes)
         if not self.reports:
@@ -441,13 +403,11 @@ class EMEstimate(MarginalEstimate):
         return self._decoded(names)[1]
 
     def _together(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Return the marginals to decode with one: all of its shape, if they are small.
-
-        Together they take hardly longer.
-        """
+        """Return the marginals to decode with one: all of its shape, if they are small."""
         shape = self.domain.project(key).shape
         if math.comb(len(self.domain), len(key)) * math.prod(shape) > _TOGETHER:
             return [key]
+        # Together they take hardly longer
         return [
             names
             for names in self.domain.views(len(key))
@@ -470,17 +430,12 @@ class InpEM(MarginalProtocol):
 
     A heuristic without a guarantee: it may stop far from the most likely marginal, or at the
     uniform prior (see `EMEstimate.report`). A report is at most as long as the record; aggregates
-    hold all marginals of k attributes.
+    hold all marginals of k attributes, which may have 2^24 cells together.
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values. The marginals of all sets of k attributes may
-        have 2^24 cells together. See `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`.
     tolerance : float, default 1e-05
         Omega in Algorithm 3: iterations stop when no cell moves by as much.
     max_iterations : int, default 100000
@@ -509,23 +464,7 @@ class InpEM(MarginalProtocol):
         return AttributeWise(self.domain.size, self.epsilon, self.domain, self.k)
 
     def estimate(self, aggregate: Aggregate) -> EMEstimate:
-        """Return marginals of up to k attributes, decoded when asked for.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this protocol's reports.
-
-        Returns
-        -------
-        EMEstimate
-            All values are NaN with no reports.
-
-        Raises
-        ------
-        IncompatibleAggregate
-            The aggregate is of another protocol.
-        """
+        """Return marginals of up to k attributes, decoded when asked for."""
         return EMEstimate(self, self.channel.require_own(aggregate))
 
     def decode(
@@ -533,10 +472,8 @@ class InpEM(MarginalProtocol):
     ) -> dict[tuple[str, ...], tuple[Floats, Convergence]]:
         """Decode marginals of one shape by expectation maximisation (thesis, Algorithm 3).
 
-        A cell of the guess becomes the mean over reports of its probability.
-
-        Which is Pr[cell | report] under the guess so far, that starts uniform. Each marginal stops
-        by itself.
+        A cell of the guess becomes the mean over reports of Pr[cell | report] under the guess so
+        far, that starts uniform. Each marginal stops by itself.
 
         Parameters
         ----------
@@ -589,13 +526,11 @@ class InpEM(MarginalProtocol):
         return result
 
     def perturbation(self, names: tuple[str, ...]) -> Callable[[Floats], Floats]:
-        """Return the function that perturbs marginals of these attributes: (..., cells), flat.
-
-        Pr[report | cell] is symmetric, so that one function serves both halves of a step.
-        """
+        """Return the function that perturbs marginals of these attributes: (..., cells), flat."""
         shape = self.domain.project(names).shape
         choices = [self.channel.choices[place] for place in self.domain.places(names)]
 
+        # Pr[report | cell] is symmetric, so that one function serves both halves of a step
         def by_attribute(rows: Floats) -> Floats:
             table = rows.reshape(-1, *shape)
             for axis, choice in enumerate(choices, start=1):
@@ -645,10 +580,8 @@ class InpEM(MarginalProtocol):
 
         Parameters
         ----------
-        names : tuple of str
-            The attributes.
-        weights : numpy.ndarray of float64
-            Shape (sums, cells).
+        names, weights : tuple of str, numpy.ndarray of float64
+            The attributes; and shape (sums, cells).
         seen, held : numpy.ndarray of float64
             The fractions of reports, and of users, in each cell.
 

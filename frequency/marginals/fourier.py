@@ -53,10 +53,8 @@ LARGEST_DENSE = 1 << 24  #: The largest number of signs that the likelihood of a
 class Phase(SignChannel):
     """The half of all phases in which the user's phase lies, counted from a random phase on.
 
-    There are ``domain`` phases; one bit by randomised response.
-
-    A report is the ``shift``, uniform and public (0 for two phases), and the ``sign`` of (phase +
-    shift) mod domain: + in the first half.
+    There are ``domain`` phases; one bit by randomised response. A report is the ``shift``, uniform
+    and public (0 for two), and the ``sign`` of (phase + shift) mod domain: + in the first half.
     """
 
     @property
@@ -99,10 +97,8 @@ class Phase(SignChannel):
 
     @cached_property
     def gains(self) -> Floats:
-        """The factors by which multiples of the phase are seen, before randomised response.
-
-        |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
-        """
+        """The factors by which multiples of the phase are seen, before randomised response."""
+        # |mean over shifts of sign * exp(-2 pi i m shift / domain)| for each multiple m.
         # A square wave has no even harmonics where the domain is even: these multiples are
         # invisible here and are estimated by directions of their own.
         result: Floats = np.abs(np.fft.fft(self.signs[0])) / self.domain
@@ -112,7 +108,7 @@ class Phase(SignChannel):
     def coefficients(self, aggregate: Aggregate) -> npt.NDArray[np.complex128]:
         """Return unbiased estimates of the mean of exp(2 pi i m phase / domain), m with a gain.
 
-        0 for others.
+        Others are 0.
         """
         sums = aggregate.counts.astype(np.float64)
         if self._shifts < self.domain:  # with two phases the other shift would tell the opposite
@@ -137,10 +133,7 @@ class Phase(SignChannel):
 
 
 def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
-    """Return the elementary symmetric polynomials of degree 0 .. largest.
-
-    They are the sums over all sets of so many numbers of their products.
-    """
+    """Return the elementary symmetric polynomials, sums of products, of degree 0 .. largest."""
     result = [1, *[0] * largest]
     for number in numbers:
         # Downwards, so that each number enters a product once: the coefficients of prod (1 + number
@@ -152,22 +145,10 @@ def _symmetric(numbers: Sequence[Any], largest: int) -> list[Any]:
 
 @dataclass(frozen=True)
 class Directions(Mixture):
-    """A mixture of directions, of coefficients of low order, and the record's phase along one.
+    """A mixture of directions, of coefficients of low order, and the record's phase along one."""
 
-    Parameters
-    ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
-    k : int
-        How many attributes a coefficient involves at most.
-    """
-
-    attributes: Domain
-    k: int
+    attributes: Domain  # of the records
+    k: int  # attributes that a coefficient involves at most
 
     kind: ClassVar[str] = "direction"
     largest_domain: ClassVar[int] = LARGEST_RECORDS
@@ -239,10 +220,9 @@ class Directions(Mixture):
         """The bits of an item whose parity is the phase, for each direction.
 
         None unless all phases are parities of bits.
-
-        They are where values count in steps of powers of two: if all attributes are binary, for
-        one.
         """
+        # They are where values count in steps of powers of two: if all attributes are binary, for
+        # one
         shape, steps = self.attributes.shape, self.attributes.steps
         masks = []
         for direction, order in zip(self.directions, self.phases, strict=True):
@@ -304,12 +284,8 @@ class InpHT(MarginalProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`.
 
     Raises
     ------
@@ -363,7 +339,7 @@ class InpHT(MarginalProtocol):
     def _indices(self, attributes: tuple[str, ...]) -> list[tuple[tuple[int, ...], Index]]:
         """Return the coefficients of a marginal but the constant one.
 
-        As places in its transform, and as coefficients of the domain.
+        They are given as places in its transform, and as coefficients of the domain.
         """
         places, indices = self.domain.places(attributes), []
         for values in product(*(range(self.domain[name]) for name in attributes)):
@@ -375,10 +351,8 @@ class InpHT(MarginalProtocol):
         return indices
 
     def _coefficients(self, aggregate: Aggregate) -> list[npt.NDArray[np.complex128]]:
-        """Return the estimates by each direction of its multiples.
-
-        For the last aggregate, which cannot change, it is kept.
-        """
+        """Return the estimates by each direction of its multiples."""
+        # For the last aggregate, which cannot change, they are kept
         last: tuple[Aggregate, list[npt.NDArray[np.complex128]]] | None = vars(self).get("_last")
         if last is None or last[0] is not aggregate:
             channel = self.channel
@@ -461,13 +435,11 @@ class InpHT(MarginalProtocol):
         )
 
     def _second_moments(self, attributes: tuple[str, ...], users: Floats) -> Floats:
-        """Return the mean square errors of the coefficients of a marginal.
-
-        What users have in common has not been taken off.
-        """
+        """Return the mean square errors of a marginal's coefficients."""
         result = np.zeros(self.domain.project(attributes).shape)
         for values, index in self._indices(attributes):
             total = sum(precision for *_, precision in self._precisions(index, users))
+            # What users have in common is not taken off
             result[values] = 1 / total if total else np.inf
         return result
 

@@ -50,10 +50,7 @@ _WIDEST = 4.0  # the largest scale of parameters: a factor of 50 or so between c
 
 
 def characters(domain: Domain, names: Sequence[str]) -> Items:
-    """Return the indices a that are not 0 at some attributes, and 0 at all others.
-
-    The result has shape (characters, attributes of the domain).
-    """
+    """Return the indices a, (characters, attributes), that are not 0 exactly at some attributes."""
     inside = np.array(
         list(product(*(range(1, domain[name]) for name in names))), dtype=np.int64
     ).reshape(math.prod(domain[name] - 1 for name in names), len(names))
@@ -63,10 +60,9 @@ def characters(domain: Domain, names: Sequence[str]) -> Items:
 
 
 def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
-    """Return the values of h_a in some cells.
+    """Return the values of h_a in some cells, (characters, cells).
 
-    Shapes: `indices` (characters, attributes), `cells` (cells, attributes); returns
-    (characters, cells).
+    Shapes: `indices` (characters, attributes), `cells` (cells, attributes).
     """
     turns = np.zeros((len(indices), len(cells)))
     for place, size in enumerate(shape):
@@ -76,41 +72,18 @@ def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
 
 
 class Moments(NamedTuple):
-    """Moments: a protocol's estimates of the Fourier coefficients of one set of attributes.
+    """Moments: a protocol's estimates of the Fourier coefficients of one set of attributes."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The attributes, in the order of the domain.
-    values : numpy.ndarray of float64
-        Estimates of the moments, in the order of `characters`.
-    variances : numpy.ndarray of float64
-        Of these, above 0.
-    """
-
-    names: tuple[str, ...]
-    values: Floats
-    variances: Floats
+    names: tuple[str, ...]  # in the order of the domain
+    values: Floats  # in the order of `characters`
+    variances: Floats  # of these, above 0
 
 
 class LogLinear:
-    """A log-linear model, fitted to some moments.
+    """A log-linear model, fitted to some moments of different sets of attributes, perhaps to none.
 
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    moments : sequence of Moments
-        Of different sets of attributes; without any, records are even.
-
-    Attributes
-    ----------
-    joint : numpy.ndarray of float64
-        The fitted distribution of the records, flat: shape (records,).
-    parameters : numpy.ndarray of float64
-        The theta_a.
-    scales : numpy.ndarray of float64
-        The standard deviation that each parameter has beforehand.
+    Shapes: ``joint``, the fitted distribution of the records, (records,); ``parameters``, the
+    theta_a, and ``scales``, the standard deviation that each has beforehand, (parameters,).
     """
 
     def __init__(self, domain: Domain, moments: Sequence[Moments]) -> None:
@@ -243,11 +216,7 @@ class LogLinear:
         return self._pooled(self.parameters**2, known, precisions)
 
     def _pooled(self, energies: Floats, known: Floats, precisions: Floats) -> Floats:
-        """Return the scale of each set's parameters, with what equally large sets say of it.
-
-        It is not below what so many parameters, with errors of these precisions, could tell from 0:
-        else noise would make it 0 by chance, and all intervals with it.
-        """
+        """Return the scale of each set's parameters, with what equally large sets say of it."""
         sets = len(self._orders)
         energy, count = (np.bincount(self._which, each, sets) for each in (energies, known))
         result = np.zeros(sets)
@@ -255,6 +224,8 @@ class LogLinear:
             some = self._orders == order
             middle = energy[some].sum() / count[some].sum()
             inside = some[self._which]
+            # Not below what so many parameters, with errors of these precisions, could tell from 0:
+            # else noise would make it 0 by chance, and all intervals with it
             least = _DOUBT * math.sqrt(2 / inside.sum()) / precisions[inside].mean()
             pooled = (energy[some] + POOLED * middle) / (count[some] + POOLED)
             result[some] = np.maximum(pooled, least)
@@ -267,19 +238,9 @@ class LogLinear:
         return self._root(self.joint)
 
     def variances(self, indices: Items, weights: Floats) -> Floats:
-        """Return the posterior variances of sums of moments.
+        """Return the posterior variances, (sums,), of sums of moments.
 
-        Parameters
-        ----------
-        indices : numpy.ndarray of int64
-            Any a: shape (characters, attributes).
-        weights : numpy.ndarray of float64
-            Shape (sums, characters).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,).
+        Shapes: `indices`, any a, (characters, attributes); `weights` (sums, characters).
         """
         if not len(self._values):
             return np.zeros(len(weights))
@@ -296,24 +257,12 @@ class LogLinear:
         return result
 
     def drawn(self, rng: np.random.Generator) -> Floats:
-        """Return a distribution drawn from the posterior: flat.
-
-        The fit to other moments, and around other parameters, which are drawn with the deviations
-        that both have: for linear models that is a draw from the posterior, and it keeps to
-        distributions (randomise, then optimise: Bardsley et al. 2014).
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            To draw with.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (records,).
-        """
+        """Return a distribution drawn from the posterior, (records,)."""
         if not len(self._values):
             return self.joint
+        # The fit to other moments, and around other parameters, which are drawn with the deviations
+        # that both have: for linear models that is a draw from the posterior, and it keeps to
+        # distributions (randomise, then optimise: Bardsley et al. 2014)
         values = self._values + rng.normal(size=len(self._values)) / np.sqrt(self._precisions)
         centre = self.scales * rng.normal(size=len(self._values))
         parameters, joint = self.parameters, self.joint

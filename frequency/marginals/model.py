@@ -29,36 +29,17 @@ _RECORDS_OF_A_PART, _PARAMETERS_OF_A_PART = 1 << 14, 400
 
 
 class Conditional(NamedTuple):
-    """A conditional: attributes of a sampled record that are drawn together, given others.
+    """A conditional: attributes of a sampled record that are drawn together, given others."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        What is drawn.
-    given : tuple of str
-        Drawn before.
-    """
-
-    names: Names
-    given: Names
+    names: Names  # what is drawn
+    given: Names  # drawn before
 
 
 class MarginalModel:
     """A collection of log-linear models of a domain's attributes, fitted when they are needed.
 
-    Parameters
-    ----------
-    domain : Domain
-        The attributes.
-    measured : sequence of tuple of str
-        The sets of attributes whose moments are told, each in the domain's order.
-    told : callable
-        From such a set to its moments; None where nothing is known.
-
-    Raises
-    ------
-    ValueError
-        When a model of more than 1500 parameters, or 2^20 records, is asked for.
+    ``told`` gives the moments of each ``measured`` set of attributes, in the domain's order, or
+    None. ValueError where a model of more than 1500 parameters, or 2^20 records, is asked for.
     """
 
     def __init__(
@@ -168,10 +149,7 @@ class MarginalModel:
         return result
 
     def sample(self, n: int, rng: np.random.Generator, drawn: bool) -> Items:
-        """Return records of the fit, or of a draw from its posterior: shape (n, attributes).
-
-        Every combination of values gets its share of the records but for rounding, at random.
-        """
+        """Return records of the fit, or of a draw from its posterior: shape (n, attributes)."""
         records = np.zeros((n, len(self.domain)), dtype=np.int64)
         for names, given in self.conditionals():
             fit = self._fitted(self._ordered({*names, *given}))
@@ -182,6 +160,7 @@ class MarginalModel:
             seen = np.zeros(n, dtype=np.int64)
             for name in given:
                 seen = seen * self.domain[name] + records[:, self.domain.places((name,))[0]]
+            # Every combination of values gets its share of the records but for rounding, at random
             values = self.domain.project(names).values(_shared_out(joint, seen, rng))
             records[:, list(self.domain.places(names))] = values
         return rng.permutation(records)

@@ -55,10 +55,7 @@ class LikelihoodEstimate(MarginalEstimate):
         self._found: dict[Table, tuple[Floats, Ascent]] = {}
 
     def marginal(self, attributes: Sequence[str]) -> Floats:
-        """Return the fractions of the population with each combination of values.
-
-        One axis an attribute, in the order asked for; NaN where nobody reported on them.
-        """
+        """Return the marginal, one axis an attribute; NaN where nobody reported on them."""
         names = self._decoded.checked(attributes)
         if names not in self._marginals and self.n:
             shape = self.domain.project(names).shape
@@ -68,6 +65,7 @@ class LikelihoodEstimate(MarginalEstimate):
                 if share:
                     part = np.bincount(cells, self._table(table)[0], minlength=len(total))
                     total += share * part
+            # NaN where nobody reported on them
             if not any(share for *_, share in tables):
                 total[:] = np.nan
             self._marginals[names] = total.reshape(shape)
@@ -244,12 +242,7 @@ POPULATIONS: dict[str, Callable[[Domain], Floats]] = {
 class FittedErrors:
     """The errors of fitted marginals of k attributes, on the reference populations.
 
-    Parameters
-    ----------
-    domain : Domain
-        The attributes; of many, some that are far apart stand for all.
-    k : int
-        How many a marginal has.
+    Of a domain of many attributes, some that are far apart stand for all.
     """
 
     def __init__(self, domain: Domain, k: int) -> None:

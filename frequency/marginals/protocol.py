@@ -27,7 +27,7 @@ class MarginalProtocol(Protocol):
     Parameters
     ----------
     domain : Domain
-        The attributes.
+        The attributes and their numbers of values.
     k : int
         How many attributes a marginal may have at most, 1 to all.
     epsilon : float, Fraction, int, str or Decimal
@@ -135,10 +135,8 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        attributes : tuple of str
-            1 .. k distinct names.
+        aggregate, attributes : Aggregate, tuple of str
+            Of at least one of this protocol's reports; and 1 .. k distinct names.
 
         Returns
         -------
@@ -154,10 +152,8 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        attributes : tuple of str
-            1 .. k distinct names.
+        aggregate, attributes : Aggregate, tuple of str
+            As of `marginal_of`.
 
         Returns
         -------
@@ -172,10 +168,8 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        table : hashable
-            As `tables_of` names it.
+        aggregate, table : Aggregate, hashable
+            Of at least one of this protocol's reports; and as `tables_of` names it.
 
         Returns
         -------
@@ -191,10 +185,8 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        attributes : tuple of str
-            1 .. k distinct names.
+        aggregate, attributes : Aggregate, tuple of str
+            As of `marginal_of`.
         weights : numpy.ndarray of float64
             Shape (sums, cells).
 
@@ -268,9 +260,7 @@ class MarginalProtocol(Protocol):
     def total_variation(self, n: int, attributes: Sequence[str]) -> float:
         """Return the expected total variation distance of a marginal's estimate from the truth.
 
-        Errors are nearly normal.
-
-        Half the sum over cells of the mean absolute error, (2 / pi)^(1/2) deviations.
+        Half the cells' summed mean absolute errors, each (2 / pi)^(1/2) deviations if normal.
 
         Parameters
         ----------

@@ -35,24 +35,11 @@ class Views(Mixture):
     """A mixture of sets of attributes, and the cell of the set's marginal that holds the record.
 
     Each set is as likely; the cell is reported by an oracle.
-
-    Parameters
-    ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
-    views : tuple of tuple of str
-        The sets of attributes, by their names.
-    oracle : str
-        The name of the oracle of a marginal's cells.
     """
 
-    attributes: Domain
-    views: tuple[tuple[str, ...], ...]
-    oracle: str
+    attributes: Domain  # of the records
+    views: tuple[tuple[str, ...], ...]  # sets of attributes, by their names
+    oracle: str  # the name of that of a marginal's cells
 
     kind: ClassVar[str] = "view"
     largest_domain: ClassVar[int] = LARGEST_RECORDS
@@ -82,9 +69,7 @@ class Views(Mixture):
 class ViewProtocol(MarginalProtocol):
     """A protocol for marginals of k attributes, each from the users who reported on it.
 
-    Smaller ones are estimated from all that contain them.
-
-    What several views say of a marginal is weighed by its predicted precision.
+    Smaller ones are estimated from all that contain them, weighed by their predicted precisions.
     """
 
     @property
@@ -94,13 +79,7 @@ class ViewProtocol(MarginalProtocol):
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
-        """The sets of attributes that users report on: all of k.
-
-        Raises
-        ------
-        ValueError
-            There are more than 2^14.
-        """
+        """The sets of attributes that users report on: all of k; ValueError if more than 2^14."""
         if math.comb(len(self.domain), self.k) > LARGEST_VIEWS:
             raise ValueError(
                 f"there are {math.comb(len(self.domain), self.k)} sets of {self.k} attributes, more"
@@ -136,12 +115,10 @@ class ViewProtocol(MarginalProtocol):
         return views
 
     def _shares(self, attributes: tuple[str, ...], users: Floats) -> list[tuple[int, Items, float]]:
-        """Return the weight of each view, for a marginal of attributes that it holds.
-
-        In proportion to its users over the mean variance of a cell from one of them.
-        """
+        """Return the weight of each view, for a marginal of attributes that it holds."""
         inside = self.inside(attributes)
         weights = []
+        # In proportion to its users over the mean variance of a cell from one of them
         for part, cells in inside:
             variance = float(self._one_user(part, cells).mean())
             # Cells that hold everybody have no variance
@@ -155,11 +132,11 @@ class ViewProtocol(MarginalProtocol):
     def _one_user(self, part: int, cells: Items) -> Floats:
         """Return the variance of each cell of a marginal from one user of a view that holds it.
 
-        For users evenly spread over the cells of the view; some at a time, as each takes as many
-        numbers as the view has cells.
+        Users are evenly spread over the cells of the view.
         """
         oracle, even = self.channel.parts[part], np.full(len(cells), 1 / len(cells))
         every = np.arange(cells.max() + 1)[:, None]
+        # Some at a time, as each takes as many numbers as the view has cells
         step = max(1, _AT_ONCE // len(cells))
         parts = [
             oracle.linear_variance(
@@ -256,12 +233,8 @@ class MargRR(ViewProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`.
     """
 
     privacy_source: ClassVar[str] = "thesis, section 4.3.3"
@@ -280,12 +253,8 @@ class MargPS(ViewProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`.
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"
@@ -304,12 +273,8 @@ class MargHT(ViewProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`.
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"

@@ -29,28 +29,14 @@ _AT_ONCE = 1 << 22  # how many weights of sums of records to hold at a time
 
 @dataclass(frozen=True)
 class Records(Relabelled):
-    """An oracle whose items are the records of some attributes: others may have as many records.
+    """An oracle whose items are the records of some attributes: others may have as many records."""
 
-    Parameters
-    ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    inner : Channel
-        The oracle.
-    name : str
-        What the parameters call the protocol.
-    attributes : tuple of (str, int)
-        Names and numbers of values.
-    """
-
-    name: str
-    attributes: tuple[tuple[str, int], ...]
+    name: str  # what the parameters call the protocol
+    attributes: tuple[tuple[str, int], ...]  # names and numbers of values
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What client and server must agree on: the attributes, too."""
+        """The parameters that client and server agree on: the attributes, too."""
         own = {"protocol": self.name, "attributes": [list(pair) for pair in self.attributes]}
         return {**self.inner.parameters, **own}
 
@@ -99,7 +85,7 @@ class InputProtocol(MarginalProtocol):
     channel_name: ClassVar[str]  #: What the parameters of reports call it.
 
     def _parameters(self) -> dict[str, Any]:
-        """Those of the oracle, besides its domain, epsilon and attributes."""
+        """The parameters of the oracle, besides its domain, epsilon and attributes."""
         return {}
 
     @cached_property
@@ -109,7 +95,7 @@ class InputProtocol(MarginalProtocol):
 
     @cached_property
     def channel(self) -> Records:
-        """How a record becomes a report: by the oracle, of these attributes."""
+        """The channel of records: the oracle's, of these attributes."""
         attributes = tuple((name, self.domain[name]) for name in self.domain)
         size = self.domain.size
         return Records(size, self.epsilon, self.records, self.channel_name, attributes)
@@ -142,11 +128,9 @@ class InputProtocol(MarginalProtocol):
         return np.concatenate(parts)
 
     def _blocks(self, sums: int) -> Iterator[slice]:
-        """Which sums of records to look at together.
-
-        Several, since oracles do some of the work once for all of them; not all, as each takes as
-        many numbers as there are records.
-        """
+        """Return slices of sums of records to look at together."""
+        # Several, since oracles do some of the work once for all of them; not all, as each takes as
+        # many numbers as there are records
         step = max(1, _AT_ONCE // self.domain.size)
         return (slice(start, start + step) for start in range(0, max(sums, 1), step))
 
@@ -184,17 +168,8 @@ class InpRR(InputProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-
-    Raises
-    ------
-    ValueError
-        More than 2^22 different records.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`, with at most 2^22 different records.
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 3"
@@ -210,17 +185,8 @@ class InpPS(InputProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-
-    Raises
-    ------
-    ValueError
-        More than 2^22 different records.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`, with at most 2^22 different records.
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 4"
@@ -236,17 +202,8 @@ class InpOLH(InputProtocol):
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-
-    Raises
-    ------
-    ValueError
-        More than 2^22 different records.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`, with at most 2^22 different records.
     """
 
     oracle: ClassVar[type[Oracle]] = OLH
@@ -259,21 +216,14 @@ class InpHTCMS(InputProtocol):
 
     Source: thesis 4.4.6; the oracle is `frequency.HadamardCountMeanSketch`.
 
-    Estimates are unbiased, and have the variances told, on average over hash functions: ``hashes``
-    of them, into ``width`` cells each, a power of two.
+    Estimates are unbiased, and have the variances told, on average over hash functions.
 
     Parameters
     ----------
-    domain : Domain
-        The attributes and their numbers of values: see `MarginalProtocol`.
-    k : int
-        How many attributes a marginal may have at most, 1 to all.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    hashes : int, default 5
-        The number of hash functions, at least 1.
-    width : int, default 256
-        The number of cells of each, a power of two.
+    domain, k, epsilon : Domain, int, float
+        As of `MarginalProtocol`, with at most 2^22 different records.
+    hashes, width : int, default 5 and 256
+        The number of hash functions, at least 1; and of cells of each, a power of two.
 
     Raises
     ------

@@ -61,10 +61,8 @@ class Sketch(Oracle):
     Estimates are unbiased, and variances stated, over the seed as well as the reports: ``seed`` is
     public, and must be chosen without looking at the data. Confusion does not average out over
     users; it adds `confusion` times the sum of the squared frequencies of the other items to the
-    variance, however many users there are.
-
-    `Oracle.estimate` takes ``items``: ask for the candidates you care about, since the domain may
-    be too large to list.
+    variance, however many users there are. `Oracle.estimate` takes ``items``: ask for the
+    candidates you care about, since the domain may be too large to list.
     """
 
     largest_domain: ClassVar[int] = 1 << 64
@@ -83,10 +81,7 @@ class Sketch(Oracle):
 
     @abstractmethod
     def second_moment(self, aggregate: Aggregate) -> float:
-        """An estimate of the sum of all squared frequencies.
-
-        It is brought into [1/domain, 1], and is 1 for no reports.
-        """
+        """An estimate, in [1/domain, 1], of the sum of squared frequencies; 1 for no reports."""
 
     def variance(
         self, n: int, frequency: npt.ArrayLike = 0.0, second_moment: float | None = None
@@ -95,10 +90,8 @@ class Sketch(Oracle):
 
         Parameters
         ----------
-        n : int
-            The number of users, at least 1.
-        frequency : array_like, default 0.0
-            The fraction of the users with the item, 0 to 1; a number or an array.
+        n, frequency : int, array_like
+            As of `Oracle.variance`.
         second_moment : float, optional
             The sum of the squared frequencies of all items, this one included; None: the worst
             case, all others are one item.
@@ -106,7 +99,7 @@ class Sketch(Oracle):
         Returns
         -------
         float or numpy.ndarray
-            Variances of fractions of the population, shaped like ``frequency``.
+            As `Oracle.variance`.
         """
         f = np.asarray(frequency, dtype=np.float64)
         others = (1 - f) ** 2 if second_moment is None else second_moment - f**2
@@ -194,21 +187,11 @@ def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> i
 
 
 class CellHashes(NamedTuple):
-    """Public functions that hash items into a power of two of cells.
+    """Public functions that hash items into a power of two of cells."""
 
-    Attributes
-    ----------
-    public : PublicBits
-        Of all functions, one after the other: a row for each bit of a cell.
-    hashes : int
-        How many functions.
-    places : int
-        How many bits a cell has.
-    """
-
-    public: PublicBits
-    hashes: int
-    places: int
+    public: PublicBits  # of all functions, one after the other: a row for each bit of a cell
+    hashes: int  # functions
+    places: int  # bits of a cell
 
     def cells_of(self, hash_: Items, items: Items) -> Items:
         """The cell of each item under each hash function (broadcast against each other)."""
@@ -262,10 +245,8 @@ class HadamardCountMeanSketch(SignChannel, Sketch):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: see `Oracle`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : int, float
+        As of `Oracle`.
     hashes : int, default 256
         The number of hash functions, at least 1; times log2(width), at most 2^24.
     width : int, default 1024
@@ -368,21 +349,12 @@ class CountMeanSketch(Sketch):
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
 
     The user picks a hash function. A report is ``hash`` and ``bits``, one for each cell, packed,
-    least significant bit first. Noise like SUE's; `HadamardCountMeanSketch` has far shorter
-    reports.
+    least significant bit first. Noise like SUE's; `HadamardCountMeanSketch` reports far less.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: see `Oracle`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    hashes : int, default 256
-        The number of hash functions, at least 1; times log2(width), at most 2^24.
-    width : int, default 1024
-        The number of cells, a power of two, 2 to 2^32.
-    seed : int, default 0
-        Of the public functions, 0 to 2^32, chosen without looking at the data.
+    domain, epsilon, hashes, width, seed : int, float, int, int, int
+        As of `HadamardCountMeanSketch`.
 
     Raises
     ------
@@ -418,7 +390,7 @@ class CountMeanSketch(Sketch):
 
     @cached_property
     def _bits(self) -> UnaryBits:
-        """How the bits of the cells are drawn."""
+        """The draw of the bits of the cells."""
         return UnaryBits.symmetric(self.max_ratio)
 
     def _details(self) -> dict[str, Any]:
@@ -491,10 +463,7 @@ class CountMeanSketch(Sketch):
 
     @cached_property
     def _bit_variance(self) -> float:
-        """The variance of one report's bit, scaled to be unbiased.
-
-        It is the same for the cell of the user's item and for all others.
-        """
+        """The variance of one report's bit, scaled to be unbiased: the same for all cells."""
         return float(self._bits.p * self._bits.q / (self._bits.p - self._bits.q) ** 2)
 
     def _cells(self, aggregate: Aggregate) -> Floats:
@@ -592,18 +561,15 @@ class JLOracle(SignChannel, Sketch):
     The public matrix has ``rows`` rows and a column of signs for each item, divided by sqrt(rows);
     its entries are 5-wise independent, computed from ``seed`` when needed and never stored. The
     user picks a row and tells, by randomised response, the sign of the item there: a report is
-    ``row`` and ``sign`` (+1 or -1), one bit where the row is fixed by other means.
-
-    Section 2.2 takes log(d + 1) log(2/b) e^2 n / log(2d/b) rows for n users, failure probability b
-    and domain d, so that the confusion of items is no larger than the noise; the server's cost for
-    an item is the number of rows.
+    ``row`` and ``sign`` (+1 or -1), one bit where the row is fixed by other means. Section 2.2
+    takes log(d + 1) log(2/b) e^2 n / log(2d/b) rows for n users, failure probability b and domain
+    d, so that the confusion of items is no larger than the noise; the server's cost for an item is
+    the number of rows.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: see `Oracle`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : int, float
+        As of `Oracle`.
     rows : int, default 16384
         The rows of the public matrix, 1 to 2^24.
     seed : int, default 0

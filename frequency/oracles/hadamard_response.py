@@ -64,7 +64,7 @@ class SignChannel(Channel):
 
     @property
     def _expression(self) -> list[Any]:
-        """What `_minus` makes of an item, as descriptions have it: see ``docs/wire.md``."""
+        """Return `_minus` of an item as an expression of descriptions: see ``docs/wire.md``."""
         raise unstated(self)
 
     @property
@@ -117,20 +117,7 @@ class SignChannel(Channel):
         self._fill(reports, index, minus ^ self._choice.draw(users, source))
 
     def idle(self, users: int, source: BitSource) -> Reports:
-        """The reports of users without an item: a fair coin for the sign.
-
-        Parameters
-        ----------
-        users : int
-            How many, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        structured numpy.ndarray
-            Shape (users,), of ``report_dtype``.
-        """
+        """The reports, (users,), of users without an item: a fair coin for the sign."""
         reports = np.zeros(users, dtype=self.report_dtype)
         index = [r.start + uniform(users, len(r), source) for r in self._indices.values()]
         self._fill(reports, index, uniform(users, 2, source))
@@ -198,20 +185,10 @@ class SignChannel(Channel):
         return result
 
     def share_alike(self, items: Items) -> Fraction:
-        """The share of the indices at which some items all have the same sign.
-
-        Parameters
-        ----------
-        items : numpy.ndarray of int64
-            Different items, at least one, one row each.
-
-        Returns
-        -------
-        Fraction
-            Exact: by default all indices are tried.
-        """
+        """The exact share of the indices at which some different items all have the same sign."""
         shape = [len(numbers) for numbers in self._indices.values()]
         total, alike = math.prod(shape), 0
+        # By default all indices are tried
         for start in range(0, total, _AT_ONCE):
             places = np.unravel_index(np.arange(start, min(start + _AT_ONCE, total)), shape)
             index = [
@@ -256,10 +233,8 @@ class HRR(Oracle):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: see `Oracle`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : int, float
+        As of `Oracle`.
     coefficients : int, default 1
         t, 1 to log2 of the padded domain (1 for the smallest domains).
 
@@ -408,13 +383,13 @@ class HRR(Oracle):
 
     @cached_property
     def scale(self) -> float:
-        """What a report's sign adds to the estimate of the items with that sign."""
+        """The amount that a report's sign adds to the estimate of the items with that sign."""
         return float((self.padded - 1) / (self.padded * self.coefficients * self._contrast))
 
     def _sum_of_signs(self, same: int) -> Fraction:
-        """The variance of the sum of the t reported signs times those of item x.
+        """Return the variance of the sum of the t reported signs times those of item x.
 
-        For users with item x (same = 1) or with another one (0).
+        It is that of users with item x (same = 1) or with another one (0).
         """
         t, m, kept = self.coefficients, self.padded - 1, self._contrast
         mean, square = (

@@ -56,9 +56,9 @@ class OLH(Oracle):
     The hash is H_a(x) = <a, x> over F_q^t with a uniform, where the digits of x in base q are its
     coordinates. Two items collide with probability exactly 1/q, so the family is universal and the
     textbook's estimator is unbiased; and the number of users whose report supports x, #{i : <a_i,
-    x> = y_i}, comes for all x at once from a Fourier transform, in O(n + q D log D) instead of
-    O(n D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless
-    the server's table of about q^t numbers would be too large
+    x> = y_i}, comes for all x at once from a Fourier transform, in O(n + q D log D) instead of O(n
+    D). q is the prime power that minimises the variance, the one nearest to e^eps + 1, unless the
+    server's table of about q^t numbers would be too large
     (`frequency.algebra.finite_field.TABLE_LIMIT`).
 
     A report is (a, y): ``hash`` in 0 .. q^t - 1 and ``value`` in 0 .. q - 1. The variance at
@@ -67,10 +67,8 @@ class OLH(Oracle):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     privacy_source: ClassVar[str] = "thesis, section 2.4.2"
@@ -101,10 +99,8 @@ class OLH(Oracle):
 
         Parameters
         ----------
-        functions : numpy.ndarray
-            Shape (users,), integers in 0 .. `functions` - 1.
-        items : numpy.ndarray of int64
-            Shape (users,): an item for each.
+        functions, items : numpy.ndarray, numpy.ndarray of int64
+            Shape (users,): integers in 0 .. `functions` - 1, and an item for each.
 
         Returns
         -------

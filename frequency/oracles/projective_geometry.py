@@ -47,10 +47,8 @@ class ProjectiveGeometry(Oracle):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     privacy_source: ClassVar[str] = "Feldman et al. 2022"

@@ -36,17 +36,13 @@ from mechdesign.symbolic.proof_rules import Randomiser, favouring
 class GRR(Oracle):
     """GRR, k-ary randomised response, INPPS: the truth, or a uniform other item.
 
-    Source: thesis 2.4.2.
-
-    The most accurate when the domain is small: below about 3 exp(epsilon) + 2 items. A report is an
-    item.
+    Source: thesis 2.4.2. The most accurate when the domain is small: below about 3 exp(epsilon) + 2
+    items. A report is an item.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
 
     >>> GRR(domain=4, epsilon=1.0).audit().holds
     True
@@ -184,10 +180,8 @@ class RR(GRR):
 
     Parameters
     ----------
-    domain : int
-        2.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`; the domain is 2.
 
     Raises
     ------

@@ -43,10 +43,8 @@ class SubsetSelection(Oracle):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     privacy_source: ClassVar[str] = "Ye and Barg 2018"
@@ -263,9 +261,9 @@ class SubsetSelection(Oracle):
 
 
 def _inclusion(domain: int, size: int, ratio: Fraction) -> int:
-    """The largest probability, in units of 2^-64, that the user's item is in the set.
+    """Return the largest probability, in units of 2^-64, that the user's item is in the set.
 
-    It is such that the likelihood ratio of two items stays within ``ratio``.
+    The likelihood ratio of two items stays within ``ratio``.
     """
     if domain == 1:
         return WORD

@@ -26,10 +26,7 @@ from mechdesign.symbolic.semialgebraic import ALPHA, rational
 
 
 def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int64]:
-    """The number of ones in each of the first columns of bit-packed rows.
-
-    Shapes: `bits` (rows, bytes); returns (columns,).
-    """
+    """The number of ones, (columns,), in the first columns of bit-packed rows."""
     total = np.zeros(8 * bits.shape[1], dtype=np.int64)
     # 255 ones still fit in a byte, and adding bytes is fast
     rows = max(1, min(255, (1 << 22) // columns))
@@ -40,18 +37,12 @@ def column_sums(bits: npt.NDArray[np.uint8], columns: int) -> npt.NDArray[np.int
 
 
 def within(bits: npt.NDArray[np.uint8], places: int) -> npt.NDArray[np.bool_]:
-    """Which bit-packed rows have no bit beyond so many places: shape (rows,).
-
-    Shapes: `bits` (rows, bytes).
-    """
+    """Return whether bit-packed rows have no bit beyond so many places: shape (rows,)."""
     return bits[:, -1] >> ((places - 1) % 8) <= 1
 
 
 def bits_at(bits: npt.NDArray[np.uint8], places: Items) -> Items:
-    """The bit of each bit-packed row at its place: 0 or 1.
-
-    Shapes: `bits` (rows, bytes), `places` (rows,); returns (rows,).
-    """
+    """The bit of each bit-packed row at its place, 0 or 1: shape (rows,)."""
     byte = bits[np.arange(len(places)), places >> 3].astype(np.int64)
     return byte >> (places & 7) & 1
 
@@ -74,7 +65,7 @@ def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProo
 
 
 def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
-    """Rows of words as rows of bytes with the bits of items beyond the domain cleared.
+    """Rows of words as rows of bytes, without the bits of items beyond the domain.
 
     Shapes: `words` (users, ceil(domain / 64)); returns (users, ceil(domain / 8)).
     """
@@ -105,7 +96,7 @@ class UnaryEncoding(Oracle):
     @property
     @abstractmethod
     def _ones(self) -> UnaryBits:
-        """How bits are drawn."""
+        """The draw of the bits."""
 
     @property
     def support(self) -> Support:
@@ -195,17 +186,13 @@ class UnaryEncoding(Oracle):
 class OUE(UnaryEncoding):
     """Optimised unary encoding, INPRR with p and q of least variance.
 
-    Source: Wang et al., USENIX Security 2017; thesis 2.4.2: p = 1/2, q = 1/(e^eps + 1).
-
-    The variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain; a report is one
-    bit for each item.
+    Source: Wang et al., USENIX Security 2017; thesis 2.4.2: p = 1/2, q = 1/(e^eps + 1). The
+    variance is 4 e^eps / (n (e^eps - 1)^2) at frequency 0, whatever the domain, at a bit an item.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     @cached_property
@@ -231,10 +218,8 @@ class SUE(UnaryEncoding):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     @cached_property

@@ -79,14 +79,12 @@ class FamilyErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class MeasuredErrors:
-    """What `measure_errors` measured; ``print(found)`` shows the table.
+    """The errors that `measure_errors` measured; ``print(found)`` shows the table.
 
     Attributes
     ----------
-    users : int
-        How many reported, each time.
-    skipped : int
-        How many rows of the table have no value, and so no report.
+    users, skipped : int
+        How many reported, each time; and how many rows have no value, and so no report.
     clipped : int
         How many values were put into the first or last bin, or cut short: so the truth is counted.
     repeats : int
@@ -245,7 +243,7 @@ class _Family:
         return True
 
     def row(self) -> FamilyErrors:
-        """What the table says of it."""
+        """The row of the table about it."""
         there = self._answered or math.nan
         return FamilyErrors(
             self._questions,
@@ -262,14 +260,7 @@ class _Family:
 class _Truth:
     """The exact answers of data, as an estimate gives its own.
 
-    Parameters
-    ----------
-    survey : Survey
-        With the attributes.
-    columns : tuple of numpy.ndarray
-        The different rows, one array of items an attribute.
-    counts : numpy.ndarray
-        How many users have each.
+    An array of items for each attribute has the different rows; ``counts`` users have each.
     """
 
     def __init__(self, survey: Survey, columns: tuple[Items, ...], counts: Items) -> None:
@@ -278,7 +269,7 @@ class _Truth:
         self.n = int(counts.sum())
 
     def _before(self, place: int) -> Items:
-        """How many users are before each item of an attribute: shape (size + 1,)."""
+        """Return the number of users before each item of an attribute: shape (size + 1,)."""
         held = np.zeros(self._sizes[place] + 1, dtype=np.int64)
         np.add.at(held, self._columns[place] + 1, self._counts)
         return np.cumsum(held)
@@ -308,7 +299,7 @@ class _Truth:
 def _families(
     survey: Survey, columns: tuple[Any, ...], counts: Items, rng: np.random.Generator
 ) -> list[_Family]:
-    """What may be asked of a survey of these users."""
+    """Return the families of questions that may be asked of a survey of these users."""
     schema = survey.schema
     if hasattr(getattr(survey.protocol, "inner", survey.protocol), "find"):
         return [_frequent(columns[0], counts)]

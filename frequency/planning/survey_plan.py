@@ -26,22 +26,12 @@ USELESS = 12**-0.5
 
 
 class Asked(NamedTuple):
-    """What a task asks of attributes.
+    """The questions of a task about attributes."""
 
-    Attributes
-    ----------
-    domain : callable
-        From the task's name and the attributes to what the planner takes as the domain;
-        InvalidRequest for attributes of which that cannot be asked.
-    details : callable
-        From the attributes to the task's details that follow from them.
-    error : str
-        A sentence about the predicted error, with a place for it.
-    """
-
+    # from the task's name and attributes to the planner's domain; else InvalidRequest
     domain: Callable[[str, Schema], Any]
-    details: Callable[[Schema], dict[str, Any]]
-    error: str
+    details: Callable[[Schema], dict[str, Any]]  # of the task, that follow from attributes
+    error: str  # a sentence about the predicted error, with a place for it
 
 
 @dataclass(frozen=True)
@@ -140,8 +130,7 @@ def plan_survey(
     ledger : Ledger, optional
         A budget: see `mechdesign.plan`.
     **details : object
-        Of the task: see `mechdesign.plan`. Marginals are of all attributes, ``k`` = 3 at most,
-        unless it is given.
+        Of the task: see `mechdesign.plan`. Marginals are of all attributes, by default ``k`` <= 3.
 
     Returns
     -------
@@ -153,8 +142,7 @@ def plan_survey(
     UnknownTask
         No such question may be asked of a schema.
     InvalidRequest
-        Of these attributes it cannot be asked, or as for `mechdesign.plan`; or there is no such
-        protocol.
+        Of these attributes it cannot be asked; no such protocol; or as for `mechdesign.plan`.
     ValueError
         Attributes that are not there.
     Unreachable, BudgetExceeded

@@ -91,28 +91,18 @@ _MEMORY = 1 << 32  # bytes of a server's table beyond which an oracle is left ou
 
 @dataclass(frozen=True)
 class Frequencies(Task):
-    """How frequent each item is: the oracles of `frequency`.
+    """The frequencies of items: the oracles of `frequency`.
 
     Taken is GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose
     report is a few bytes, the shortest report where two are within one per cent. The error of
     sketches is that of the worst population.
 
-    With several ``days`` the question is asked on each of them, by `Memoised` oracles. Epsilon is
-    then what the reports of all days together tell, (changes + 1) times that of a value; see there
-    for whom. The error is that of one day, and the table shows that of the mean over all days, too,
-    for users whose values stay the same.
-
-    Attributes
-    ----------
-    domain : int
-        The number of items.
-    days : int, default 1
-        On how many days the same users are asked.
-    changes : int, default 0
-        How often the value of a user changes at most.
-    day : float, Fraction, int, str or Decimal, optional
-        What the reports of one day tell. None: for several days the least epsilon of which the mean
-        over the days errs by at most a tenth more than of any other.
+    With several ``days`` the same users are asked on each of them, by `Memoised` oracles, their
+    values changing up to ``changes`` times. Epsilon is then what the reports of all days together
+    tell, (changes + 1) times that of a value; see there for whom. The error is that of one day, and
+    the table shows that of the mean over all days, too, for users whose values stay the same. A
+    ``day`` tells so much; None: the least with which the mean over the days errs by at most a tenth
+    more than with any other.
     """
 
     days: int = 1
@@ -155,7 +145,7 @@ class Frequencies(Task):
         return one if self.days == 1 else f"{one} on one day"
 
     def epsilons(self, epsilon: float | Fraction) -> tuple[Fraction, float | Rational]:
-        """What the reports of several days tell about a value, and what those of one day tell."""
+        """Return the losses of reports of several days about a value, and of those of one day."""
         total = exact_epsilon(epsilon) / (self.changes + 1)
         if self.day is not None:
             return total, self.day
@@ -281,19 +271,12 @@ class _MarginalErrors(NamedTuple):
 class Marginals(Task):
     """Joint distributions of any ``k`` of several attributes.
 
-    Offered are the protocols of `frequency.marginals` whose errors are known. They are ranked by
-    the error of unbiased, consistent marginals (`frequency.marginals.consistent`), which is the
-    same for every population, about. Taken is the one with the least error of
-    `estimate.fitted()`, on reference populations: even, skewed and independent, dependent, and with
-    rare values.
-
-    Attributes
-    ----------
-    domain : sequence of int, mapping or Domain
-        The numbers of values of the attributes: a list, a mapping of names to them, or a
-        `frequency.schema.Domain`.
-    k : int
-        How many attributes a marginal has.
+    ``domain`` has the numbers of values of the attributes: a list, a mapping of names to them, or a
+    `frequency.schema.Domain`. Offered are the protocols of `frequency.marginals` whose errors are
+    known. They are ranked by the error of unbiased, consistent marginals
+    (`frequency.marginals.consistent`), which is the same for every population, about. Taken is the
+    one with the least error of `estimate.fitted()`, on reference populations: even, skewed and
+    independent, dependent, and with rare values.
     """
 
     k: int = 2
@@ -359,7 +342,7 @@ class Marginals(Task):
         return Offer(protocol, error, protocol.report_bits, *_MARGINALS[kind])
 
     def _known(self, protocol: MarginalProtocol, n: int) -> _MarginalErrors:
-        """What is predicted of a protocol, which may take long, and so is kept."""
+        """Return the errors predicted of a protocol, kept as that may take long."""
         if (protocol, n) not in self._errors:
             variances = protocol.moment_variances(n)
             some = self._some if isinstance(protocol, ViewProtocol) else self._alike
@@ -450,21 +433,13 @@ class Marginals(Task):
 
 @dataclass(frozen=True)
 class HeavyHitters(Task):
-    """Which items of a universe too large to list are frequent.
+    """The frequent items of a universe too large to list.
 
-    Offered are the protocols over prefixes, for any number of frequent items.
-
-    The prediction is for users of whom none but the item in question is frequent:
-    `Found.complete_above` of such a run, with the levels' cuts where noise is expected to put them.
-    Of strings of more than 8 bytes, it is for those that are spelt in at most 64 bits, which are
-    some ten letters.
-
-    Attributes
-    ----------
-    domain : int
-        The length of an item in bits, 1 .. 64; of strings up to 512.
-    text : bool
-        Items are strings of up to domain / 8 bytes.
+    Items have ``domain`` bits, 1 .. 64; strings, with ``text``, up to 512, 8 for each byte. Offered
+    are the protocols over prefixes, for any number of frequent items. The prediction is for users
+    of whom none but the item in question is frequent: `Found.complete_above` of such a run, with
+    the levels' cuts where noise is expected to put them. Of strings of more than 8 bytes, it is for
+    those that are spelt in at most 64 bits, which are some ten letters.
     """
 
     text: bool = False
@@ -556,7 +531,7 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
 
 
 def _noise(channel: Prefixes, level: Level, users: int) -> list[PartEstimates]:
-    """What the parts of a level say on average, by its size, where nobody holds anything often."""
+    """Return estimates of a level's parts as large as their noise, where no item is frequent."""
     own = max(1, users // len(level.parts))
     return [
         PartEstimates(

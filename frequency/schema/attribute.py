@@ -47,10 +47,7 @@ class Coded(NamedTuple):
 class Span(NamedTuple):
     """A range of an ordered attribute, in bins: its ends may lie within bins.
 
-    Attributes
-    ----------
-    first, last : numpy.ndarray of float64
-        0 <= first < last <= bins; k is the lower edge of bin k. Of the shape of the question.
+    0 <= first < last <= bins, where k is the lower edge of bin k; of the shape of the question.
     """
 
     first: Floats
@@ -145,8 +142,8 @@ class Attribute(ABC):
         Parameters
         ----------
         given : object
-            A value, an array or a list of values, or of ordered attributes a closed range
-            ``(first, last)`` whose ends may be None; "missing" and "outside" where they are items.
+            A value, an array or a list of values, or of ordered attributes a closed range ``(first,
+            last)`` whose ends may be None; "missing" and "outside" where they are items.
 
         Returns
         -------
@@ -190,8 +187,8 @@ class ItemAttribute(Attribute):
     """An attribute whose values are listed: each stands for one of few enough items.
 
     First those of the values, in order, then one for values outside and one for missing values,
-    where the policies say so. In a column the words "outside" and "missing" stand for these two,
-    as in questions, so that synthetic rows can be read.
+    where the policies say so. In a column the words "outside" and "missing" stand for these two, as
+    in questions, so that synthetic rows can be read.
     """
 
     @property

@@ -44,14 +44,10 @@ class Categorical(Labelled):
 
     Parameters
     ----------
-    name : str
-        The column's name.
+    name, unit, missing : str
+        As of `Attribute`.
     labels : sequence of str
         Distinct; integers stand for their text.
-    unit : str, default ""
-        Such as "years".
-    missing : str, default "refuse"
-        "refuse", "item" or "skip": see `Attribute`.
     outside : str, default "refuse"
         "refuse" or "item", which stands for all other labels: see `Attribute`.
 
@@ -135,14 +131,8 @@ class Boolean(Labelled):
 
     Parameters
     ----------
-    name : str
-        The column's name.
-    unit : str, default ""
-        Such as "years".
-    missing : str, default "refuse"
-        "refuse", "item" or "skip": see `Attribute`.
-    outside : str, default "refuse"
-        "refuse" or "item": see `Attribute`.
+    name, unit, missing, outside : str
+        As of `Attribute`; outside "refuse" or "item".
 
     Raises
     ------
@@ -190,13 +180,10 @@ class Text(Attribute):
 
     Parameters
     ----------
-    name : str
-        The column's name.
+    name, unit : str
+        As of `Attribute`.
     bytes : int, default 8
-        The length of the longest in UTF-8, 1 to 64. Of more than 8 only `PrefixExtension` finds the
-        frequent ones.
-    unit : str, default ""
-        Such as "language".
+        The longest in UTF-8, 1 to 64. Of more than 8 only `PrefixExtension` finds frequent ones.
     missing : str, default "refuse"
         "refuse", "item", which is the empty text, or "skip": see `Attribute`.
     outside : str, default "refuse"

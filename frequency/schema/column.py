@@ -40,53 +40,29 @@ _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)
 
 
 class Factors(NamedTuple):
-    """A column as numbers of its different values.
+    """A column as numbers of its different values."""
 
-    Attributes
-    ----------
-    codes : numpy.ndarray of int64
-        Shape (rows,): places in ``values``, -1 where there is no value.
-    values : list
-        The different values.
-    """
-
-    codes: Items
+    codes: Items  # shape (rows,): places in `values`, -1 where there is no value
     values: list[Any]
 
 
 class Parsed(NamedTuple):
-    """A column as numbers or times.
+    """A column as numbers or times."""
 
-    Attributes
-    ----------
-    values : numpy.ndarray
-        Shape (rows,): integers of any width, float64, or times to the second.
-    absent : numpy.ndarray of bool
-        Shape (rows,), or a scalar that is false: where there is no value.
-    words : numpy.ndarray of int64 or None
-        Shape (rows,): which of the words asked for the cell is, -1 where it is none; None if no
-        cell is one.
-    """
-
+    # shape (rows,): integers of any width, float64, or times to the second
     values: npt.NDArray[Any]
+    # shape (rows,), or a scalar that is false: where there is no value
     absent: npt.NDArray[np.bool_] | np.bool_
+    # shape (rows,): which word asked for it is, or -1; None: no cell is one
     words: Items | None = None
 
 
 class Column:
     """A column of a table: every container reads as a list of its values would.
 
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    values : Series or array_like
-        Shape (rows,): of a library that narwhals reads, of pyarrow or NumPy, or a list.
-
-    Raises
-    ------
-    UnknownColumn
-        It is no column, or one of a type that holds no texts, numbers, truths, dates or times.
+    A Series of a library that narwhals reads, an array of pyarrow or NumPy, or a list; ``name`` is
+    what errors call it. UnknownColumn for what is no column, or one of a type that holds no texts,
+    numbers, truths, dates or times.
     """
 
     def __init__(self, name: str, values: Any) -> None:
@@ -352,8 +328,8 @@ def plain(value: Any) -> Any:
 def texts_of(value: Any) -> tuple[str, ...]:
     """Yield how a label may be written for a value to be looked up by it, the first one first.
 
-    A text stands for itself. A number is written in full: 7 for 7.0, 0.5, 0.00001. A truth is
-    true or false. A date is 2013-01-31, a time 2013-01-31T09:30:00, perhaps with a blank for the T.
+    A text stands for itself. A number is written in full: 7 for 7.0, 0.5, 0.00001. A truth is true
+    or false. A date is 2013-01-31, a time 2013-01-31T09:30:00, perhaps with a blank for the T.
     Midnight is the date, since data frames have times for dates. An interval of pandas is (0, 5].
     """
     value = plain(value)
@@ -409,9 +385,9 @@ def number_of(value: Any) -> float | None:
 
 
 def time_of(value: Any) -> np.datetime64 | None:
-    """A date or time, or a text that spells one as ISO 8601, without a zone; None for others.
+    """Return a date or time, or one that a text spells as ISO 8601, without a zone; else None.
 
-    As precise as it is given, such as to the day or the month.
+    It is as precise as it is given, such as to the day or the month.
     """
     if isinstance(value, str):
         if not _TIME.fullmatch(value):

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core import Answer, fractions, normal_quantile, quantile
-from mechdesign.base import Floats, Integers
-from mechdesign.base.numbers import Between
+from mechdesign.base import Between, Floats, Integers
 
 
 class ConditionalQuantiles:
@@ -19,17 +18,8 @@ class ConditionalQuantiles:
     The answer up to a bin, less the fraction phi of the answer to all bins, is (1 - phi) times the
     answer up to the bin, less phi times that of the bins beyond it: it crosses 0 at the quantile.
 
-    Parameters
-    ----------
-    answer : callable
-        The answer to a question about items: a mapping of attributes' places to items, ranges or
-        arrays of the ends of ranges.
-    condition : mapping of int to object
-        Who counts: the items of other attributes, by place.
-    place : int
-        Of the attribute.
-    bins : int
-        How many bins it has, at least 1.
+    ``answer`` takes a mapping of attributes' places to items, ranges or arrays of the ends of
+    ranges; ``condition`` is such a mapping of the others, for the users who count.
     """
 
     def __init__(
@@ -47,9 +37,9 @@ class ConditionalQuantiles:
         self._rest = answer({**condition, place: beyond}) if bins > 1 else None
 
     def bins(self, phi: npt.ArrayLike) -> Integers:
-        """The bins of quantiles; where the answers cross more than once, the middle.
+        """Return the bins of quantiles, shaped like `phi`.
 
-        The result is shaped like `phi`.
+        Where the answers cross more than once, it is the middle.
         """
         self._require_users()
         return np.asarray(quantile(self.cumulative / self.cumulative[-1], phi))
@@ -59,12 +49,9 @@ class ConditionalQuantiles:
             raise ValueError("by the estimate nobody meets the condition: there are no quantiles")
 
     def ends(self, phi: npt.ArrayLike, confidence: float) -> tuple[Integers, Integers]:
-        """The bins between which quantiles lie, with at least about this probability.
+        """Return the bins between which quantiles lie, with at least about this probability.
 
-        Where the interval of the difference holds 0. Its standard error is taken as if both of its
-        answers erred together, whatever their correlation.
-
-        The result is shaped like `phi`.
+        They are shaped like `phi`.
         """
         self._require_users()
         z, wanted = normal_quantile(confidence), fractions(phi)[..., None]
@@ -74,6 +61,8 @@ class ConditionalQuantiles:
             error[:-1] = np.sqrt(np.asarray(self._rest.variance))
         lead = (1 - wanted) * self.cumulative - wanted * rest
         half = z * ((1 - wanted) * np.sqrt(np.asarray(self._up.variance)) + wanted * error)
+        # Where the interval of the difference holds 0. Its standard error is taken as if both of
+        # its answers erred together, whatever their correlation
         could = lead + half >= 0
         could[..., -1] = True
         behind = lead - half < 0

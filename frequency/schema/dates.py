@@ -44,21 +44,17 @@ class Dates(Ordered):
     """An attribute of dates, or of times without a zone, in bins of the calendar.
 
     The first bin holds ``first``, the last one the end of ``last``: "2013-10-28" ends with its last
-    hour or minute, "2013-10" with its last day. Weeks begin on the weekday of ``first``;
-    quarters with its month; months, years, hours and minutes where they begin.
+    hour or minute, "2013-10" with its last day. Weeks begin on the weekday of ``first``; quarters
+    with its month; months, years, hours and minutes where they begin.
 
     Parameters
     ----------
-    name : str
-        The column's name.
+    name, unit, missing : str
+        As of `Attribute`.
     first, last : str, datetime.date or numpy.datetime64
         The first and the last date or time, such as "2013-01-01" or "2013-01-01 05:00".
     every : str, default "day"
         "minute", "hour", "day", "week", "month", "quarter" or "year".
-    unit : str, default ""
-        Such as "years".
-    missing : str, default "refuse"
-        "refuse", "item" or "skip": see `Attribute`.
     outside : str, default "refuse"
         "refuse", "clip" or "item": see `Attribute`.
 

@@ -50,8 +50,7 @@ class Domain:
     Raises
     ------
     ValueError
-        No attributes or more than 256, names that are not strings or occur twice, and cardinalities
-        outside 1 .. 2^62.
+        No attributes or more than 256, names that are no strings or occur twice, other numbers.
     """
 
     names: tuple[str, ...]
@@ -73,8 +72,7 @@ class Domain:
         Parameters
         ----------
         sizes : sequence of int, mapping or Domain
-            A sequence of sizes (names are then "0", "1", ...), a mapping of names to sizes, or a
-            domain.
+            Sizes (names are then "0", "1", ...), a mapping of names to sizes, or a domain.
         largest : int
             The largest size of an attribute.
 
@@ -359,10 +357,8 @@ class Domain:
 
         Raises
         ------
-        ValueError
-            As for `records`; or there are more than 2^62 different ones.
-        InvalidValue
-            The first value that is no integer, or else the first that its attribute does not have.
+        ValueError, InvalidValue
+            As for `records`; or ValueError where there are more than 2^62 different ones.
         """
         self.require_numbered()
         table = self._checked_records(records)
@@ -388,8 +384,8 @@ class Domain:
 
         Returns
         -------
-        numpy.ndarray
-            Shape (n, attributes), int64.
+        numpy.ndarray of int64
+            Shape (n, attributes).
 
         Raises
         ------

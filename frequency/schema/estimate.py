@@ -325,15 +325,11 @@ class SurveyEstimate:
 
         Parameters
         ----------
-        phi : array_like
-            In [0, 1]: a number, or an array.
+        phi, attribute, where : array_like, str, mapping
+            As for `quantile`. With ``where`` the interval is wider than it must be, where what is
+            at and what is above the quantile do not err together.
         confidence : float, default 0.95
             In (0, 1).
-        attribute : str, optional
-            Its name; None: the only one.
-        where : mapping, optional
-            As for `quantile`. The interval is then wider than it must be, where what is at and what
-            is above the quantile do not err together.
 
         Returns
         -------
@@ -599,10 +595,8 @@ class SurveyEstimate:
 
         Parameters
         ----------
-        n : int
-            How many rows each has, at least 1.
-        number : int
-            How many tables, at least 1.
+        n, number : int
+            How many rows each has, and how many tables: each at least 1.
         rng : numpy.random.Generator, optional
             To draw with.
 
@@ -669,10 +663,8 @@ class SurveyEstimate:
 
         Parameters
         ----------
-        attributes : sequence of str, optional
-            Their names; None: all.
-        confidence : float, default 0.95
-            Of each interval by itself.
+        attributes, confidence : sequence of str, float
+            As for `columns`.
         backend : str, default "pandas"
             "pandas", "polars" or "pyarrow", which must be installed.
 
@@ -732,8 +724,7 @@ class SurveyEstimate:
         Raises
         ------
         ValueError
-            Another kind, or one that the attributes do not fit; no reports; a confidence out of
-            range.
+            Another kind, or one that the attributes do not fit; no reports; another confidence.
         InvalidQuestion
             Other names, or what the protocol does not tell: see `cells`.
         """

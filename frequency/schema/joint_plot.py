@@ -91,11 +91,8 @@ def heat_map(
 ) -> Figure:
     """A cell for each pair of items, by colour; blank where its interval reaches 0.
 
-    With intervals that each hold by themselves, some of many empty cells would be coloured by
-    chance: these must hold for all cells at once. All bins are as wide as each other, whatever
-    their widths in units.
-
-    Shapes: `values` (items of the first, items of the second).
+    Intervals must hold for all cells at once: of many empty ones some would else be coloured by
+    chance. All bins are as wide as each other, whatever their widths in units.
     """
     table, ends = finite(values, interval)
     _fits(table, attributes)
@@ -193,12 +190,10 @@ def _named(attribute: ItemAttribute) -> int:
 
 
 def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
-    """The edges of an attribute's cells along an axis that is about so long, with ticks.
-
-    Items that are no bins come after a gap, and are wide enough for their labels.
-    """
+    """The edges of an attribute's cells along an axis that is about so long, with ticks."""
     bins, extra, across = attribute.bins, len(attribute.extra), _is_across(axis)
     gap, wide = 0.03 * bins, max(1.0, 0.07 * bins)
+    # Items that are no bins come after a gap, and are wide enough for their labels
     starts = np.concatenate([np.arange(bins), bins + gap + wide * np.arange(extra)])
     ends = starts + np.repeat([1.0, wide], [bins, extra])
     if isinstance(attribute, Ordered):
@@ -269,13 +264,11 @@ def mosaic(
     confidence: float = 0.95,
     caption: str = "",
 ) -> Figure:
-    """A tile for each combination of items, whose area is its share.
+    """A tile for each combination of items, whose area is its share, of `values` (items of each).
 
     Columns are as wide as the shares of the first attribute's items; each is divided by the shares
     of the second's within it, and these by those of the third's. What is below 0 is drawn as 0, and
     the rest is made to sum to 1; the caption says how much that changed.
-
-    Shapes: `values` (items of each).
     """
     table, ends = finite(values, interval)
     _fits(table, attributes)
@@ -312,9 +305,9 @@ def mosaic(
 
 
 def _divide(axes: Axes, x: float, width: float, shares: Floats) -> set[tuple[int, int]]:
-    """The tiles of a column: from below those of the second attribute, divided by the third.
+    """Draw the tiles of a column: from below those of the second attribute, divided by the third.
 
-    Which of the parts, of the second and of the third attribute, are large enough to be seen.
+    Return which parts, of the second and of the third attribute, are large enough to be seen.
     """
     foot, seen = 0.0, set()
     for k, parts in enumerate(shares):

@@ -47,10 +47,7 @@ class Ordered(ItemAttribute):
 
     @abstractmethod
     def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return where a value, or each of an array, begins and ends, comparable with `cuts`.
-
-        InvalidQuestion for what is none.
-        """
+        """Return where values begin and end, comparable with `cuts`; else InvalidQuestion."""
 
     @abstractmethod
     def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
@@ -58,10 +55,8 @@ class Ordered(ItemAttribute):
 
         Parameters
         ----------
-        items : numpy.ndarray of int64
-            The bins, 0 .. `bins` - 1.
-        part : numpy.ndarray of float64
-            From 0 to 1.
+        items, part : numpy.ndarray of int64, numpy.ndarray of float64
+            The bins, 0 .. `bins` - 1; and the part, from 0 to 1.
 
         Returns
         -------
@@ -74,10 +69,8 @@ class Ordered(ItemAttribute):
 
         Parameters
         ----------
-        items : numpy.ndarray of int64
-            The bins, 0 .. `bins` - 1: shape (n,).
-        rng : numpy.random.Generator
-            To draw with.
+        items, rng : numpy.ndarray of int64, numpy.random.Generator
+            The bins, 0 .. `bins` - 1, shape (n,); and what draws.
 
         Returns
         -------
@@ -188,11 +181,10 @@ class Numeric(Ordered):
 
     Parameters
     ----------
-    name : str
-        The column's name.
+    name, unit, missing : str
+        As of `Attribute`.
     edges : sequence of numbers, optional
-        Of the bins, ascending, two at least. Of whole numbers the last one is the first that is
-        too large.
+        Of the bins, ascending, two at least. Of whole numbers the last is the first too large.
     low, high : number, optional
         Instead of edges: the smallest and the largest value.
     bins : int, optional
@@ -202,10 +194,6 @@ class Numeric(Ordered):
         "equal" bins, or "logarithmic" ones, of equal ratios, for which low is above 0.
     whole : bool, default False
         True: values are integers, and so are edges. Bins may then be a little unequal.
-    unit : str, default ""
-        Such as "years".
-    missing : str, default "refuse"
-        "refuse", "item" or "skip": see `Attribute`.
     outside : str, default "refuse"
         "refuse", "clip" or "item": see `Attribute`.
 

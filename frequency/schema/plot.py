@@ -150,7 +150,7 @@ def bars(
     confidence: float = 0.95,
     caption: str = "",
 ) -> Figure:
-    """A bar for each item, with its interval.
+    """Draw a bar for each item, with its interval.
 
     Shapes: `values` (items,), `truth` (items,).
     """
@@ -218,9 +218,8 @@ def cumulative(
 ) -> Figure:
     """A cumulative distribution with its band and quantiles.
 
-    Within a bin the line is straight in units; the band there reaches from the interval of the
-    bin's lower edge to that of its upper one, and so holds however values lie within bins.
-
+    Within a bin the line is straight in units; the band there reaches from the interval of its
+    lower edge to that of its upper one, and so holds however values lie within bins.
     Shapes: `edges` (bins + 1,), `values` (bins,), `truth` (bins,).
     """
     heights, ends = finite(values, interval)

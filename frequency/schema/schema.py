@@ -128,8 +128,9 @@ class Schema:
     def apart(self) -> dict[str, int]:
         """The numbers of an ordered attribute's items without neighbours: the last ones.
 
-        They stand for values outside, and for missing ones. Only attributes that have some.
+        Only attributes that have some are in it.
         """
+        # They stand for values outside, and for missing ones
         return {
             attribute.name: len(attribute.extra)
             for attribute in self
@@ -436,12 +437,11 @@ def _from_toml(text: bytes) -> Any:
 def _require_shallow(text: str) -> None:
     """Raise ValueError for longer keys, or a deeper nesting, than a schema may have.
 
-    The time and the memory of the standard library's reader grow with the square of a key's parts.
-    This takes one step for each word, and what it misreads after the first error of a text, that
-    reader does not reach.
+    One step for each word; what this misreads after a text's first error, no reader reaches.
     """
     parts = depth = 0
     joined = False
+    # The time and the memory of the standard library's reader grow with the square of a key's parts
     for word in _WORDS.finditer(text):
         kind = word.lastgroup
         if kind == "part":

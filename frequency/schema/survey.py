@@ -26,19 +26,7 @@ class ClippedValues(UserWarning):
 
 @dataclass(frozen=True)
 class SurveyChannel(Relabelled):
-    """A channel whose reports and aggregates belong to a schema: made by `Survey`.
-
-    Parameters
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    inner : Channel
-        By which users report.
-    digest : str
-        Of the schema.
-    """
+    """A channel whose reports and aggregates belong to a schema by its digest: see `Survey`."""
 
     digest: str
 

@@ -39,18 +39,10 @@ class RefusedFile(InvalidReport):
 
 @dataclass(frozen=True)
 class Outline:
-    """The outline: what a file says of the reports in it.
+    """The outline: what a file says of the reports in it."""
 
-    Attributes
-    ----------
-    digest : str
-        By which the file is known, wherever it is copied to.
-    groups : tuple of int
-        For each part that can be read by itself the number of its reports; of lines at most so
-        many.
-    """
-
-    digest: str
+    digest: str  # by which the file is known, wherever it is copied to
+    # reports of each part that can be read by itself; of lines at most so many
     groups: tuple[int, ...]
 
     @property
@@ -60,15 +52,7 @@ class Outline:
 
 
 class ReportsFile(ABC):
-    """A file of reports.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The file, which is opened by each method anew.
-    channel : Channel
-        Of which it must hold reports.
-    """
+    """A file of reports of a channel, which each method opens anew."""
 
     def __init__(self, path: str | os.PathLike[str], channel: Channel) -> None:
         self.path, self.channel = path, channel
@@ -77,11 +61,8 @@ class ReportsFile(ABC):
     def outline(self) -> Outline:
         """Return what the file says of itself.
 
-        Raises
-        ------
-        RefusedFile
-            It holds no reports of this channel, or is damaged, as far as can be seen without
-            reading them.
+        RefusedFile if it holds no reports of this channel, or is damaged, as far as can be seen
+        without reading them.
         """
 
     @abstractmethod
@@ -92,40 +73,17 @@ class ReportsFile(ABC):
         tally: Counter[str] | None,
         digest: str | None = None,
     ) -> Iterator[Reports]:
-        """Yield the valid reports of some groups.
+        """Yield the valid reports of some groups of the `Outline`, at most ``batch`` at a time.
 
-        Parameters
-        ----------
-        groups : sequence of int or None
-            Their numbers in the `Outline`; None: all.
-        batch : int
-            How many reports come at a time at most, at least 1.
-        tally : collections.Counter or None
-            Counts what is left out, under the reasons; None: the first thing wrong raises.
-        digest : str, optional
-            The file must be the one whose `Outline` has it; None: any file of the channel.
-
-        Returns
-        -------
-        iterator of structured numpy.ndarray
-            Reports of the channel's ``report_dtype``.
-
-        Raises
-        ------
-        RefusedFile
-            The file is of another channel, damaged, or another than the digest's. That may show
-            only after the last batch.
-        InvalidReport
-            Without a tally: a report that nobody can have sent.
+        None stands for all groups. A tally counts what is left out; None: the first thing wrong
+        raises InvalidReport. RefusedFile if the file is of another channel, damaged, or has another
+        than this digest: perhaps only after the last batch.
         """
 
     @staticmethod
     @abstractmethod
     def write(stream: IO[bytes], channel: Channel, arrays: Iterable[Reports]) -> int:
-        """Write valid reports; return how many they were.
-
-        ValueError if this format cannot hold them.
-        """
+        """Write valid reports, return their number; ValueError if the format cannot hold them."""
 
 
 def most(channel: Channel) -> int:
@@ -134,10 +92,8 @@ def most(channel: Channel) -> int:
 
 
 def batch_of(channel: Channel) -> int:
-    """Return how many reports to hold at a time.
-
-    As many as the counts are, so that these are not the cost, within reason.
-    """
+    """Return how many reports to hold at a time."""
+    # As many as the counts are, so that these are not the cost, within reason
     return min(max(GROUP, int(np.prod(channel.counts_shape))), most(channel))
 
 

@@ -86,16 +86,9 @@ class State:
     `settled` is replaced by one assignment, and the file in one step. So whatever interrupts this,
     wherever it does, what is then saved or read again is right.
 
-    Attributes
-    ----------
-    settled : Settled
-        What has been counted.
-    files : dict of str to FileEntry
-        The files that it was counted of, by path; then, perhaps, some that an interrupt kept out.
-    claimed : dict of str to str
-        Who has the digest of each file that was counted or is being counted: its path.
-    refused : dict of str to str
-        Why a file was refused, by its path.
+    ``files``, by path, are those that it was counted of, and perhaps some that an interrupt kept
+    out; ``claimed`` has by digest whose file was or is being counted, ``refused`` by path the
+    reasons.
     """
 
     def __init__(self, channel: Channel, path: Path | None) -> None:
@@ -186,8 +179,7 @@ class Collected:
     aggregate : Aggregate
         Of all the reports that were counted, for the protocol's ``estimate``.
     counted : dict of str to int
-        For each file that was counted, by its absolute path, how many of its reports were. With
-        ``resume`` those of earlier runs too.
+        By absolute path, how many of a file's reports were, with ``resume`` in earlier runs too.
     refused : dict of str to str
         For each file that was not, or directory that could not be listed, why.
     left_out : dict of str to dict of str to int
@@ -249,13 +241,12 @@ def aggregate_files(
     resume : str or os.PathLike, optional
         A file that keeps what has been counted. If it exists, its files are not counted again;
         files that were refused are tried again. It is kept up to date while the work goes on, and
-        when it is done or interrupted: call again to go on, or, later, to add the files that have
-        come since. One run at a time: of two the last one to save wins, and the other's files
-        count again.
+        when it is done or interrupted: call again to go on, or, later, to add files that have come
+        since. One run at a time: of two the last one to save wins, and the other's files count
+        again.
     client : dask.distributed.Client, optional
-        A ``dask.distributed.Client``, whose workers can read the same paths: they do the work,
-        ``workers`` is ignored. A cluster that is still without workers is given two minutes to get
-        one.
+        Its workers, which can read the same paths, do the work; ``workers`` is ignored. A cluster
+        that is still without workers is given two minutes to get one.
     batch : int, optional
         Reports read at a time. None: as many as are handled well.
 
@@ -378,11 +369,9 @@ def _jobs(
 
 
 def _repeated(path: str, original: str, channel: Channel) -> str:
-    """Return why a file that is known as another one is not counted.
-
-    Somebody may have made it, or the other one, to be taken for it.
-    """
+    """Return why a file that is known as another one is not counted."""
     try:
+        # Somebody may have made it, or the other one, to be taken for it
         # Nobody has replaced one since
         digests = [file_of(file, channel).outline().digest for file in (path, original)]
         if digests[0] == digests[1] and not filecmp.cmp(path, original, shallow=False):

@@ -90,28 +90,18 @@ MANY = 20  #: Degrees of freedom from which a chi-square can be too small.
 
 
 class ChiSquareStatistic(NamedTuple):
-    """A chi-square and its degrees of freedom.
-
-    Attributes
-    ----------
-    value : float
-        The statistic, at least 0.
-    freedom : int
-        Its degrees of freedom; 0 if there was nothing to test.
-    """
+    """A chi-square, at least 0, and its degrees of freedom; 0 if there was nothing to test."""
 
     value: float = 0.0
     freedom: int = 0
 
     @property
     def p(self) -> float:
-        """The p-value; NaN if there was nothing to test.
-
-        It is the probability of a value as large, or from `MANY` degrees of freedom on as far out
-        on either side.
-        """
+        """The p-value; NaN if there was nothing to test."""
         if not self.freedom:
             return float("nan")
+        # The probability of a value as large, or from `MANY` degrees of freedom on as far out on
+        # either side
         above = float(scipy.special.chdtrc(self.freedom, self.value))
         below = 1.0 if self.freedom < MANY else float(scipy.special.chdtr(self.freedom, self.value))
         return min(1.0, 2 * min(above, below)) if self.freedom >= MANY else above
@@ -124,10 +114,7 @@ def _added(values: Sequence[ChiSquareStatistic]) -> ChiSquareStatistic:
 
 
 def _groups(expected: Floats) -> npt.NDArray[np.int64]:
-    """The group of each cell, such that each group is expected to have `LEAST` reports.
-
-    If all together have fewer, that is one group.
-    """
+    """The group of each cell: each is expected to have `LEAST` reports, or is the only one."""
     small = np.flatnonzero(expected < LEAST)
     group = np.zeros(len(expected), dtype=np.int64)
     large = np.flatnonzero(expected >= LEAST)
@@ -155,12 +142,7 @@ def _summed(values: Floats, group: npt.NDArray[np.int64]) -> Floats:
 
 
 def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSquareStatistic:
-    """The chi-square of the difference ``gap`` of two means.
-
-    Its covariance is ``scale`` times that of a report of the pool.
-
-    ``least`` is the number of reports in the smaller sample.
-    """
+    """The chi-square of the difference ``gap`` of two means, of ``least`` reports and more."""
     spread, common, sizes = pool.spread, pool.common, None
     if least * spread.min() < LEAST:
         group = _groups(least * spread)
@@ -170,6 +152,7 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
         if least * spread.min() < LEAST:
             return ChiSquareStatistic()
     number = len(gap)
+    # Its covariance is `scale` times that of a report of the pool
     value, freedom = float((gap**2 / spread).sum()), number - pool.fixed
     if common is None:
         return ChiSquareStatistic(value / scale, freedom)
@@ -211,47 +194,23 @@ def _against_rest(sample: Sample, pool: Sample) -> ChiSquareStatistic:
 
 
 class Check(NamedTuple):
-    """A test of one collector.
+    """A test of one collector."""
 
-    Attributes
-    ----------
-    chi_square : ChiSquareStatistic
-        Its chi-square and degrees of freedom; of several views those of the least p-value.
-    p : float
-        The p-value of this test alone, NaN if there was nothing to test.
-    adjusted : float
-        With all tests together taken into account (Holm 1979).
-    """
-
-    chi_square: ChiSquareStatistic
-    p: float
-    adjusted: float
+    chi_square: ChiSquareStatistic  #: Of several views that of the least p-value
+    p: float  #: Of this test alone, NaN if there was nothing to test
+    adjusted: float  #: With all tests together taken into account (Holm 1979)
 
 
 class CollectorResult(NamedTuple):
-    """What one collector brought.
-
-    Attributes
-    ----------
-    collector : str
-        Its name.
-    reports : int
-        How many reports were counted.
-    share : float
-        Which part of all reports that is, 0 to 1.
-    left_out : int
-        How many reports were not counted, impossible or malformed ones; 0 for an `Aggregate`, which
-        does not know.
-    rest, draws : Check
-        The comparison with all other collectors, and of the public draws with the protocol.
-    """
+    """The reports of one collector, and their tests."""
 
     collector: str
-    reports: int
-    share: float
+    reports: int  #: How many were counted.
+    share: float  #: Of all reports, 0 to 1.
+    #: Not counted, impossible or malformed; 0 for an `Aggregate`, which does not know
     left_out: int
-    rest: Check
-    draws: Check
+    rest: Check  #: The comparison with all other collectors
+    draws: Check  #: That of the public draws with the protocol
 
 
 @dataclass(frozen=True)
@@ -271,10 +230,7 @@ class CollectorChecks:
     level: float
 
     def verdict(self, item: CollectorResult) -> str:
-        """The verdict on a collector.
-
-        "not drawn as the protocol says", "unlike the rest", or nothing.
-        """
+        """The verdict: "not drawn as the protocol says", "unlike the rest", or nothing."""
         if item.draws.adjusted <= self.level:
             return "not drawn as the protocol says"
         return "unlike the rest" if item.rest.adjusted <= self.level else ""
@@ -325,8 +281,7 @@ def check_collectors(
     protocol : Channel or Protocol
         What the reports are of.
     collectors : mapping of str to Aggregate or Collected
-        What each has brought: an `Aggregate`, or what `frequency.storage.aggregate_files` returned
-        for its files.
+        What each has brought; `frequency.storage.aggregate_files` returns what its files have.
     level : float, default 0.001
         The probability of a false alarm, for all tests together, strictly between 0 and 1.
 

@@ -27,13 +27,7 @@ _PATIENCE = 120  # seconds that a cluster may be without a worker while there is
 
 
 class Cluster(Pool):
-    """Calls on the workers of a Dask cluster; their number may change meanwhile.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-        Connected to the cluster.
-    """
+    """Calls on the workers of a Dask cluster; their number may change meanwhile."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -56,7 +50,7 @@ class Cluster(Pool):
         return self._patiently(future.result)
 
     def _patiently(self, call: Callable[..., Any]) -> Any:
-        """What a call returns, as long as it takes, while there is a worker."""
+        """Return the result of a call, as long as it takes, while there is a worker."""
         while True:
             with _lost():
                 try:
@@ -103,9 +97,8 @@ def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
         A Dask series, the users' values; or a Dask dataframe, for protocols of several attributes,
         with a column for each.
     seed : int, optional
-        Partition k draws from ``numpy.random.default_rng([seed, k])``, so that reports are the same
-        whenever and wherever they are drawn. None: from the operating system; then reports that are
-        computed twice differ.
+        Partition k draws from ``numpy.random.default_rng([seed, k])``: the same whenever and
+        wherever. None: from the operating system; reports that are computed twice then differ.
 
     Returns
     -------

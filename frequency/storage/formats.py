@@ -63,8 +63,7 @@ def write_reports(
     protocol : Channel or Protocol
         What the reports are of.
     reports : structured numpy.ndarray or iterable of structured numpy.ndarray
-        An array of the protocol's ``report_dtype``, or an iterable of such arrays, which need not
-        fit in memory together.
+        Of the protocol's ``report_dtype``; several arrays need not fit in memory together.
 
     Returns
     -------
@@ -131,17 +130,10 @@ Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass
 class Listing:
-    """The listing of what there is to read.
+    """The listing of what there is to read, by absolute path."""
 
-    Attributes
-    ----------
-    sizes : dict of str to int
-        The bytes of each file, by its absolute path.
-    refused : dict of str to str
-        Why a file or a directory below one that was named cannot be read, by its absolute path.
-    """
-
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # bytes of each file
+    # why a file or a directory below one that was named cannot be read
     refused: dict[str, str] = field(default_factory=dict)
 
 

@@ -114,17 +114,15 @@ class LineFile(ReportsFile):
             tally.update(left_out)
 
     def _turns(self, stream: IO[bytes]) -> Iterator[tuple[bytes, set[bytes], IO[bytes]]]:
-        """Yield whole lines, the keys that came before them, and a file for lines of the next turn.
-
-        When there are as many keys as are held, all lines that follow and have none of these wait
-        for the next turn, which begins without any. So their order stays, and memory is bounded;
-        each turn reads what the one before left.
-        """
+        """Yield whole lines, the keys that came before, and a file for lines of the next turn."""
         size = max(_CHUNK, 4 * (self._length + _KEY + 2))
         with ExitStack() as stack:
             while True:
                 with stack.pop_all():  # which closes the file that this turn reads
                     later = stack.enter_context(SpooledTemporaryFile(_HELD))
+                    # When there are as many keys as are held, all lines that follow and have none
+                    # of these wait for the next turn, which begins without any. So their order
+                    # stays, and memory is bounded; each turn reads what the one before left
                     keys = set[bytes]()
                     for content in _whole_lines(stream, size):
                         yield content, keys, later
@@ -136,15 +134,13 @@ class LineFile(ReportsFile):
     def _read(
         self, content: bytes, keys: set[bytes], later: IO[bytes]
     ) -> tuple[Reports, int, list[bytes]]:
-        """The channel's reports, how many known keys kept out, and other lines but comments.
-
-        New keys are added while there is room; then lines go to the file for the next turn.
-        """
+        """The channel's reports, how many known keys kept out, and other lines but comments."""
         text = np.frombuffer(content, dtype=np.uint8)
         ends = np.flatnonzero(text == _NEWLINE)
         starts = np.concatenate([[0], ends[:-1] + 1])
         comments = text[starts] == _HASH
         beyond = ends - starts - self._length
+        # New keys are added while there is room; then lines go to the file for the next turn
         keyed = (beyond >= 2) & (beyond <= _KEY + 1) & ~comments
         keyed[keyed] = text[starts[keyed] + self._length] == _SPACE
         shaped = np.flatnonzero(keyed | ((beyond == 0) & ~comments))
@@ -206,8 +202,8 @@ class LineFile(ReportsFile):
 def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
     """Yield the bytes of a file, in parts of about so many that end with a line.
 
-    A longer line comes as one that is malformed, or a comment, as it begins. The last part is what
-    follows the last newline, if anything does.
+    The last part is what follows the last newline, if anything does. A longer line comes as one
+    that is malformed, or a comment, as it begins.
     """
     rest = b""
     while part := stream.read(size):
@@ -241,10 +237,7 @@ def _regrouped(parts: Iterable[Reports], batch: int) -> Iterator[Reports]:
 
 
 def encode(content: Bytes) -> Bytes:
-    """Return base64 of rows of bytes.
-
-    Shapes: `content` (rows, bytes); returns (rows, characters).
-    """
+    """Return base64, (rows, characters), of rows of bytes."""
     rows, size = content.shape
     padding = -size % 3
     padded = np.pad(content, ((0, 0), (0, padding))).reshape(rows, -(-size // 3), 3)
@@ -262,10 +255,7 @@ def encode(content: Bytes) -> Bytes:
 
 
 def decode(text: Bytes, size: int) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-    """Return rows of bytes from their base64.
-
-    Shapes: `text` (rows, characters); returns (rows, size).
-    """
+    """Return rows of bytes, (rows, size), from their base64."""
     padding = -size % 3
     translated = bytearray(text).translate(_DIGITS)
     digits = np.frombuffer(translated, dtype=np.uint8).reshape(text.shape)

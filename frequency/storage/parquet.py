@@ -88,19 +88,11 @@ _ANY_WIDTH = (pa.binary(), pa.large_binary(), pa.binary_view())
 class Footer(Outline):
     """The end of a file: what it says of the reports in it.
 
-    Attributes
-    ----------
-    digest : str
-        Of the end itself, by which the file is known; of its id if another tool wrote it.
-    groups : tuple of int
-        For each row group the number of its reports.
-    digests : tuple of str
-        For each row group the digest of its reports' bytes.
-    together : bool
-        Whether the row groups stand as one, the first, since they have one digest.
+    Its digest is of the end itself, or of its id if another tool wrote it; groups are row groups.
     """
 
-    digests: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()  # of the bytes of each row group's reports
+    # whether the row groups stand as one, the first, since they have one digest
     together: bool = False
 
 

@@ -145,12 +145,10 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
 
 
 def _require_arguments(written: Any, given: Any) -> None:
-    """Raise ValueError unless a protocol has the arguments of its file, to the type.
-
-    Older files may lack some, and name a domain by its sizes.
-    """
+    """Raise ValueError unless a protocol has the arguments of its file, to the type."""
     if isinstance(given, dict) and isinstance(written, dict) and "arguments" in given:
         require_same(written["protocol"], given["protocol"])
+        # Older files may lack some, and name a domain by its sizes
         for name, value in given["arguments"].items():
             _require_arguments(written["arguments"][name], value)
     elif not (isinstance(given, dict) and "sizes" in given):
@@ -172,11 +170,9 @@ def _agreed(protocol: Any) -> dict[str, Any]:
 
 
 def _name(kind: type) -> str:
-    """Return the module and name by which a file names a class.
-
-    Of this library, those that are public; of others, those that an importable module holds by
-    their own name. TypeError for the rest.
-    """
+    """Return the module and name by which a file names a class; TypeError where it has none."""
+    # Of this library, those that are public; of others, those that an importable module holds by
+    # their own name
     for name in _MODULES:
         if kind.__module__.startswith(name.split(".")[0] + "."):
             module = import_module(name)
@@ -193,14 +189,12 @@ def _name(kind: type) -> str:
 
 
 def _named(name: Any, *bases: type) -> Any:
-    """Return the class that a file names, of these bases.
-
-    A module that is not of this library must have been imported: to load a file never runs code
-    that nobody asked for, nor calls anything but such a class.
-    """
+    """Return the class that a file names, of these bases."""
     module, _, last = name.rpartition(".")
     if module in _MODULES:
         import_module(module)
+    # A module that is not of this library must have been imported: to load a file never runs code
+    # that nobody asked for, nor calls anything but such a class
     named = getattr(sys.modules.get(module), last, None)
     is_class = inspect.isclass(named) and issubclass(named, bases) and _name(named) == name
     if not is_class or inspect.isabstract(named):
@@ -214,16 +208,14 @@ def _named(name: Any, *bases: type) -> Any:
 
 
 def _encoded(value: Any) -> Any:
-    """Return an argument as JSON.
-
-    What JSON does not have is an object of one entry, or of a class's name and arguments.
-    """
+    """Return an argument as JSON."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, (float, np.floating)):
         return float(value)
+    # What JSON does not have is an object of one entry, or of a class's name and arguments
     if isinstance(value, Fraction):
         return {"fraction": to_text(value)}
     if isinstance(value, (tuple, list)):

@@ -271,15 +271,11 @@ _HELD = 1 << 18  # bytes of a pile that are held in memory, not in a temporary f
 def shuffled(
     parts: Iterable[Reports], dtype: np.dtype[np.void], source: BitSource
 ) -> Iterator[Reports]:
-    """Return the same reports: each goes to a random pile, and each pile into random order.
-
-    Whatever their order was, the distribution of what comes out is the same.
-
-    Each has shape (reports,).
-    """
+    """Yield the same reports: each goes to a random pile, and each pile into random order."""
     with ExitStack() as stack:
         piles = [stack.enter_context(SpooledTemporaryFile(_HELD)) for _ in range(_PILES)]
         for part in parts:
+            # Whatever their order was, the distribution of what comes out is the same
             chosen = source(-(-len(part) // 8)).view(np.uint8)[: len(part)] % _PILES
             ends = np.cumsum(np.bincount(chosen, minlength=_PILES))
             order = np.argsort(chosen, kind="stable")

@@ -38,24 +38,12 @@ Counts: TypeAlias = npt.NDArray[np.signedinteger[Any]]  #: Integers of any width
 
 @dataclass(frozen=True)
 class FilePiece:
-    """A piece of a file: some groups of its reports.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    digest : str
-        By which it is known.
-    groups : tuple of (int, int)
-        The first of them, and the first after the last.
-    size : int
-        How many bytes of the file they are.
-    """
+    """A piece of a file: some groups of its reports."""
 
     path: str
-    digest: str
-    groups: tuple[int, int]
-    size: int
+    digest: str  # by which the file is known
+    groups: tuple[int, int]  # the first, and the first after the last
+    size: int  # bytes of the file
 
 
 Task: TypeAlias = tuple[FilePiece, ...]  #: Small files as wholes, or one piece of a large one.
@@ -65,40 +53,18 @@ Job: TypeAlias = tuple[Task, ...]
 
 
 class FileEntry(NamedTuple):
-    """The outcome of counting a piece of a file.
-
-    Attributes
-    ----------
-    path : str
-        The file.
-    digest : str
-        By which it is known.
-    counted : int
-        How many of its reports were counted.
-    left_out : dict of str to int
-        How many were not, by the reason.
-    reason : str or None
-        Why the file was refused; None: it was not.
-    """
+    """The outcome of counting a piece of a file."""
 
     path: str
-    digest: str
-    counted: int
-    left_out: dict[str, int]
-    reason: str | None
+    digest: str  # by which the file is known
+    counted: int  # reports
+    left_out: dict[str, int]  # reports that were not, by the reason
+    reason: str | None  # why the file was refused; None: it was not
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The counts of some pieces of files.
-
-    Attributes
-    ----------
-    counts : numpy.ndarray of integers
-        Shaped as those of the protocol's aggregates.
-    entries : tuple of FileEntry
-        The outcome of each piece.
-    """
+    """The counts of pieces of files, shaped as those of aggregates, and the outcome of each."""
 
     counts: Counts
     entries: tuple[FileEntry, ...]
@@ -116,13 +82,11 @@ def look(protocol: bytes, paths: tuple[str, ...]) -> list[Outline | str]:
 
 
 def count(protocol: bytes, batch: int, task: Task) -> Part:
-    """Read and count a task.
-
-    The reports of small files are counted together, as a count costs as the counts are many, but
-    those of a file only when it has been read to its end. A file alone is counted as it is read.
-    """
+    """Read and count a task."""
     channel = _unpickled(protocol)
     counts = np.zeros(channel.counts_shape, dtype=np.int64)
+    # The reports of small files are counted together, as a count costs as the counts are many, but
+    # those of a file only when it has been read to its end. A file alone is counted as it is read
     waiting: list[Reports] = []
     entries = []
     alone = len(task) == 1
@@ -173,13 +137,11 @@ def merge(first: Part, second: Part) -> Part:
 
 
 def settle(part: Part) -> Part:
-    """Return the part of a job, with one entry for each file.
-
-    A large file counts with all of its pieces or not at all.
-    """
+    """Return the part of a job, with one entry for each file."""
     path, digest = part.entries[0].path, part.entries[0].digest
     if len(part.entries) == 1 or part.entries[1].path != path:
         return part
+    # A large file counts with all of its pieces or not at all
     reason = next((entry.reason for entry in part.entries if entry.reason is not None), None)
     if reason is not None:
         return Part(np.zeros_like(part.counts), (FileEntry(path, digest, 0, {}, reason),))
@@ -219,24 +181,9 @@ class Pool(ABC):
 
     @abstractmethod
     def submit(self, function: Callable[[_T], _R], argument: _T) -> Any:
-        """Call a function, now or later.
+        """Call a function, now or later; return a future of ``function(argument)``, for `result`.
 
-        Parameters
-        ----------
-        function : callable
-            A pure one: it may be called again where a worker was lost.
-        argument : object
-            What it is called with; it can be pickled, and so can the function.
-
-        Returns
-        -------
-        object
-            A future of ``function(argument)``, for `finished` and `result`.
-
-        Raises
-        ------
-        WorkersLost
-            Nobody is left to do the work.
+        Both can be pickled.
         """
 
     @abstractmethod
@@ -267,13 +214,7 @@ class Here(Pool):
 
 
 class Processes(Pool):
-    """A pool of processes that need nothing of the caller's script, and stay for the next call.
-
-    Parameters
-    ----------
-    workers : int
-        How many processes, at least 1.
-    """
+    """A pool of processes that need nothing of the caller's script, and stay for the next call."""
 
     def __init__(self, workers: int) -> None:
         from loky import get_reusable_executor

@@ -101,8 +101,8 @@ class Entry:
     Attributes
     ----------
     epsilon : Fraction or None
-        What it tells those who see the release at most, with delta = 0; above 0. None: nothing
-        bounds that, as of Gaussian noise.
+        What readers of the release learn at most, with delta = 0; above 0. None: nothing bounds
+        that, as of Gaussian noise.
     what : str
         Its name.
     users : tuple of str or None
@@ -114,13 +114,12 @@ class Entry:
     rate : Fraction or None
         The probability with which each respondent is in the sample; None: all are asked.
     profile : tuple of (Fraction, Fraction)
-        Points (e^epsilon, at least delta) of the privacy of the release; empty: only its epsilon
-        is known.
+        Points (e^epsilon, at least delta) of the release's privacy; empty: only epsilon is known.
     squared_mu : Fraction or None
         That of Gaussian noise: see `GaussianLoss`.
     permanent : int or None
-        How many permanent reports a user draws at most, of which the reports of all days are made:
-        see `DailyReports`. None: no reports are kept.
+        How many permanent reports, of which those of all days are made, a user draws at most: see
+        `DailyReports`. None: no reports are kept.
     """
 
     epsilon: Fraction | None
@@ -151,18 +150,11 @@ def _loss(epsilon: Fraction, profile: tuple[tuple[Fraction, Fraction], ...]) -> 
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy loss that each user may have in all.
+    """The privacy loss that each user may have in all."""
 
-    Attributes
-    ----------
-    epsilon, delta : Fraction
-        To those who see what is released or shuffled: epsilon, with this delta.
-    local : Fraction or None
-        To whoever sees the user's reports, with their sender; None: no limit.
-    """
-
-    epsilon: Fraction
+    epsilon: Fraction  # to those who see what is released or shuffled, with the delta
     delta: Fraction = Fraction(0)
+    # to whoever sees the user's reports with their sender; None: no limit
     local: Fraction | None = None
 
     def __str__(self) -> str:
@@ -184,10 +176,8 @@ class Account:
         self._local = Sums()
 
     def left(self, groups: tuple[str, ...] | None) -> Fraction:
-        """Return what every user of these groups (None: every user) has at least left to release.
-
-        Epsilons of further releases add up to what is spent already, also with a delta.
-        """
+        """Return what is left to release for every user of these groups (None: all), at least."""
+        # Epsilons of further releases add up to what is spent already, also with a delta.
         spent = self._central.largest(groups)
         # Both are proved: basic composition with delta 0, and the composition of privacy losses at
         # the delta of the budget. The less counts.
@@ -232,10 +222,9 @@ class Account:
 
     @property
     def within(self) -> bool:
-        """Whether nobody has spent more than a budget without delta, by the names as written.
-
-        Groups that earlier versions told apart by what cannot be seen may have spent more together.
-        """
+        """Whether nobody has spent more than a budget without delta, by the names as written."""
+        # Groups that earlier versions told apart by what cannot be seen may have spent more
+        # together.
         if self._holds(self._central, self._local):
             return True
         central, local = Sums(), Sums()

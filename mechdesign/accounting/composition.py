@@ -61,17 +61,13 @@ class Composition(PrivacyCurve):
     def renyi(self, order: float | Rational) -> float:
         """Return an upper bound on the Renyi divergence, the largest between neighbours.
 
-        It is that of the privacy losses themselves, without a detour by delta.
+        It is that of the privacy losses themselves, without a detour by delta: rounded up, and
+        ``math.inf`` if some output is impossible for a neighbour.
 
         Parameters
         ----------
         order : float, Fraction, int, str or Decimal
             Above 1. A float stands for the binary number that it is.
-
-        Returns
-        -------
-        float
-            Rounded up; ``math.inf`` if some output is impossible for a neighbour.
 
         Raises
         ------
@@ -112,15 +108,9 @@ class Composition(PrivacyCurve):
     def to_dp_event(self) -> Any:
         """Return the composition as an event of dp_accounting, for its Renyi accountant.
 
-        It is a ``ZCDpEvent`` with `rho`: what dp_accounting makes of it is never below the truth,
-        but it is what zero-concentrated privacy knows, which is less than `epsilon` does.
-
-        Needs the extra ``accounting``.
-
-        Returns
-        -------
-        dp_accounting.DpEvent
-            ``NonPrivateDpEvent`` if `rho` is infinite.
+        It is a ``ZCDpEvent`` with `rho`, or ``NonPrivateDpEvent`` if that is infinite: what
+        dp_accounting makes of it is never below the truth, but it is what zero-concentrated privacy
+        knows, which is less than `epsilon` does. Needs the extra ``accounting``.
 
         Raises
         ------
@@ -130,23 +120,16 @@ class Composition(PrivacyCurve):
         return dp_event(self.rho)
 
     def to_dp_accounting(self, interval: float = 1e-4) -> Any:
-        """Return the composition as a privacy loss distribution of dp_accounting.
+        """Return the composition as a privacy loss distribution of dp_accounting, for either order.
 
         It is pessimistic: delta is at least that of the mechanisms for every epsilon, up to the
-        floating-point arithmetic of dp_accounting, which composes.
-
-        Needs the extra ``accounting``.
+        floating-point arithmetic of dp_accounting, which composes. Needs the extra ``accounting``.
 
         Parameters
         ----------
         interval : float, default 1e-4
             Privacy losses are multiples of it, as in all distributions that are composed with this
             one: the smaller, the tighter and the slower.
-
-        Returns
-        -------
-        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            For either order of two neighbours.
 
         Raises
         ------
@@ -179,11 +162,6 @@ class Composition(PrivacyCurve):
         ----------
         delta : float, Fraction, int, str or Decimal
             As of `epsilon`.
-
-        Returns
-        -------
-        float
-            An epsilon for which this delta is proved.
 
         Raises
         ------
@@ -364,12 +342,12 @@ _EXPORTED_BITS = 128
 def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -> Any:
     """Return a distribution of dp_accounting whose delta is at least that of the losses.
 
-    A privacy loss between two multiples of ``interval`` is moved to both of them such that the
-    means of 1 and of e^-loss under the first distribution are kept: a mean-preserving spread of the
-    likelihood ratio, which raises delta at every epsilon, and far less than rounding all losses
-    upwards would (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PETS 2022). Probabilities are
-    rounded up to floats. What dp_accounting makes of it is in its own floating-point arithmetic.
+    A loss between two multiples of ``interval`` is moved to both such that the means of 1 and of
+    e^-loss under the first distribution are kept (Doroshenko et al., PETS 2022).
     """
+    # A mean-preserving spread of the likelihood ratio raises delta at every epsilon, and far less
+    # than rounding all losses upwards would. Probabilities are rounded up to floats; what
+    # dp_accounting makes of them is in its own floating-point arithmetic.
     if not 0 < interval < math.inf:
         raise ValueError(f"the step of privacy losses must be a number above 0, got {interval}")
     distributions = import_module("dp_accounting.pld.privacy_loss_distribution")
@@ -384,10 +362,7 @@ def pessimistic_pld(parts: Sequence[tuple[PrivacyLoss, int]], interval: float) -
 
 
 def dp_event(rho: float) -> Any:
-    """Return the event of dp_accounting that promises rho-zCDP, or nothing if rho is infinite.
-
-    Raises ImportError if the package dp-accounting is not installed.
-    """
+    """Return dp_accounting's event of rho-zCDP, or of no privacy; ImportError without it."""
     events = import_module("dp_accounting.dp_event")
     return events.NonPrivateDpEvent() if rho == math.inf else events.ZCDpEvent(rho)
 

@@ -53,18 +53,10 @@ _SCALE = 1 << 40  # the denominator of alpha
 
 @dataclass(frozen=True)
 class DummyCounts:
-    """The distribution of the number of dummies of one kind: see the module.
+    """The distribution of the number of dummies of one kind: see the module."""
 
-    Attributes
-    ----------
-    alpha : Fraction
-        In (0, 1): nearer 1 hides more.
-    centre : int
-        The mean, at least 1.
-    """
-
-    alpha: Fraction
-    centre: int
+    alpha: Fraction  # in (0, 1): nearer 1 hides more
+    centre: int  # the mean, at least 1
 
     @classmethod
     @precision()
@@ -143,10 +135,7 @@ class DummyCounts:
         return float(2 * (weights @ distances**2) / (2 * weights.sum() - 1))
 
     def draw(self, kinds: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """Return independent numbers of dummies, exactly of this distribution.
-
-        The result has shape (kinds,).
-        """
+        """Return ``kinds`` independent numbers of dummies, exactly of this distribution."""
         noise = DiscreteLaplace(alpha=self.alpha)
         result = noise.draw(kinds, source)
         # Rejection: the conditional law of discrete Laplace noise, exactly. Drawing again only what
@@ -203,7 +192,6 @@ class AmongDummies(PrivacyCurve):
         Returns
         -------
         AmongDummies
-            With ``delta(epsilon)`` of at most ``delta``.
 
         Raises
         ------
@@ -228,15 +216,10 @@ class AmongDummies(PrivacyCurve):
 
     @cached_property
     def profile(self) -> PrivacyLoss:
-        """The privacy loss as a distribution, to be composed with others.
+        """The privacy loss as a distribution, to be composed; nothing is known of it from below.
 
-        Nothing is known of it from below.
-
-        Returns
-        -------
-        PrivacyLoss
-            Exactly that of the bound, up to rounding upwards: delta is linear in e^epsilon up to
-            where it is least.
+        It is exactly that of the bound, rounded upwards: delta is linear in e^epsilon up to its
+        least.
         """
         last = 1 + self.distance * (1 / self.counts.alpha**2 - 1)
         points = [(r, Fraction(float_above(self.above(r, 0.0)))) for r in (Fraction(1), last)]

@@ -112,7 +112,7 @@ class GaussianLoss(PrivacyCurve):
 
     @classmethod
     def of(cls, noise: DiscreteGaussian, l2_squared: int) -> GaussianLoss:
-        """Return the privacy loss of noise which is added to integers.
+        """Return the privacy loss of a release of integers with noise added.
 
         Parameters
         ----------
@@ -124,7 +124,6 @@ class GaussianLoss(PrivacyCurve):
         Returns
         -------
         GaussianLoss
-            Of one release.
 
         Raises
         ------

@@ -58,24 +58,13 @@ _BITS = 128  # the precision in bits, beyond those that the number of summands t
 
 @dataclass(frozen=True)
 class Summands:
-    """A group of independent variables with the same distribution.
+    """A group of independent variables with the same distribution."""
 
-    Attributes
-    ----------
-    probabilities : tuple of arb
-        That of each value, above 0; what they lack to 1 is that of the value 0 if `complete`, and
-        of minus infinity otherwise.
-    values : tuple of arb
-        Finite.
-    times : int
-        How many variables, at least 1.
-    complete : bool
-        Whether the missing probability is that of the value 0.
-    """
-
+    # Of each value, above 0. What they lack to 1 is that of the value 0 if `complete`, and of minus
+    # infinity otherwise.
     probabilities: tuple[arb, ...]
-    values: tuple[arb, ...]
-    times: int
+    values: tuple[arb, ...]  # finite
+    times: int  # how many variables, at least 1
     complete: bool
 
     @cached_property
@@ -96,10 +85,8 @@ class Summands:
         return np.array([*map(float, self.values), 0.0])
 
     def moments(self, tilt: float, period: float, rows: int, bits: int) -> acb_mat:
-        """Return E e^(zX) of one variable at z = tilt + 2 pi i j / period, row by row.
-
-        Those that were asked for last are kept: another epsilon of a composition takes them again.
-        """
+        """Return E e^(zX) of one variable at z = tilt + 2 pi i j / period, row by row."""
+        # The last ones are kept: another epsilon of a composition takes them again.
         asked = tilt, period, rows, bits
         if asked not in self._kept:
             self._kept.clear()
@@ -161,11 +148,11 @@ class Advantage(Function):
     """The function f(x) = max(1 - e^(-x), 0), with the transform 1 / (z (z + 1)).
 
     Of a privacy loss L under the first of two distributions, E f(L - epsilon) is delta(epsilon).
-    Under the second it is the mean of a convex function of e^L, so that a normal variable N, to
-    be added to L, has an effect upwards if E e^N = 1 there: that is the privacy loss of a normal
-    mechanism, and its mean under the first distribution is half its variance.
     """
 
+    # Under the second distribution it is the mean of a convex function of e^L, so that a normal
+    # variable N, to be added to L, has an effect upwards if E e^N = 1 there: that is the privacy
+    # loss of a normal mechanism, and its mean under the first is half its variance.
     drift = 1
 
     @staticmethod
@@ -188,17 +175,7 @@ class Advantage(Function):
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean E f(S - shift) for the sum S of some summands: see the module.
-
-    Attributes
-    ----------
-    parts : sequence of Summands
-        At least one.
-    shift : arb
-        What is subtracted from the sum.
-    function : type
-        `Function` or `Advantage`.
-    """
+    """The mean E f(S - shift) for the sum S of some summands, one at least: see the module."""
 
     parts: Sequence[Summands]
     shift: arb
@@ -298,11 +275,9 @@ class Mean:
     def _trapezoids(
         self, tilt: float, period: float, reach: float, smooth: Callable[[acb], acb]
     ) -> tuple[arb, arb]:
-        """Return the trapezoidal sum on both sides up to at least ``reach``, and where it ends.
-
-        All factors are transforms of what is never negative, and largest on the real axis: where
-        the power of one is negligible beside that at the tilt, so is the term beside the first.
-        """
+        """Return the trapezoidal sum on both sides up to at least ``reach``, and where it ends."""
+        # All factors are transforms of what is never negative, and largest on the real axis: where
+        # the power of one is negligible beside that at the tilt, so is the term beside the first.
         c, h = arb(tilt), 2 * arb.pi() / arb(period)
         rows = max(1, math.ceil(reach * period / (2 * math.pi) / _BLOCK))
         factors: list[tuple[list[acb], int]] = []

@@ -194,7 +194,6 @@ class Ledger:
         Returns
         -------
         Ledger
-            Bound to the file.
 
         Raises
         ------
@@ -262,18 +261,16 @@ class Ledger:
         rate: Rational | None = None,
         only_day: bool = False,
     ) -> None:
-        """Record a collection before it begins.
-
-        It is recorded when this returns.
+        """Record a collection before it begins: it is recorded when this returns.
 
         Parameters
         ----------
         cost : number, Table, Shuffled, AmongDummies, GaussianLoss or DailyReports
-            What it costs each of its users: an epsilon above 0; or a mechanism for counts, by its
-            exact entries; or the shuffled reports that `mechdesign.accounting.shuffled` describes,
-            or reports among a shuffler's dummies (with ``local``); or Gaussian noise, if the budget
-            has a delta above 0; or the reports of all days together of a question that is asked
-            every day, see `frequency.longitudinal.Memoised.cost`.
+            What it costs each of its users: an epsilon above 0; a mechanism for counts, by its
+            exact entries; the shuffled reports that `mechdesign.accounting.shuffled` describes, or
+            reports among a shuffler's dummies (with ``local``); Gaussian noise, if the budget has a
+            delta above 0; or the reports of all days together of a question that is asked every
+            day, see `frequency.longitudinal.Memoised.cost`.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional
@@ -301,8 +298,8 @@ class Ledger:
             The file lacks collections that this ledger has, or has another budget.
         OSError
             The file could not be written. The collection is not recorded here. If the file has it
-            all the same (the disk failed after the file was replaced), it counts when the file is
-            read next.
+            all the same (the disk failed after it was replaced), it counts when the file is read
+            next.
         """
         entry = entry_of(cost, what, users, local, rate, only_day)
         if self._path is None:
@@ -402,9 +399,7 @@ class Ledger:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
-        """Return a ledger in memory, with what a file holds now.
-
-        It is to look at, or to spend from and `save`.
+        """Return a ledger in memory with what a file holds now, to see, or spend from and `save`.
 
         Raises
         ------
@@ -463,11 +458,9 @@ class Ledger:
 
 
 def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
-    """Return the lock of a ledger's file, which one thread of one process holds at a time.
-
-    The lock is on a second file, since the ledger's own is replaced meanwhile. The second file is
-    not removed; the system releases the lock of a process that ends.
-    """
+    """Return the lock of a ledger's file, which one thread of one process holds at a time."""
+    # It is on a second file, since the ledger's own is replaced meanwhile. The second file is not
+    # removed; the system releases the lock of a process that ends.
     return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 

@@ -33,22 +33,15 @@ _UNBOUNDED = (
 
 
 class PairClass(NamedTuple):
-    """A class of reports y with the same likelihoods, relative to omega(y).
+    """A class of reports y with the same likelihoods, relative to a measure omega(y).
 
-    omega is a measure on the reports: a blanket, at most the probability of a report under every
-    value; or, of an attack, the probability under one value.
-
-    Attributes
-    ----------
-    weight : Fraction
-        The measure omega of the class, above 0.
-    first, second : Fraction
-        The probability of a report under the first and the second value, over omega; at least 0.
+    omega is a blanket, at most the probability of a report under every value; or, of an attack, the
+    probability under one value.
     """
 
-    weight: Fraction
-    first: Fraction
-    second: Fraction
+    weight: Fraction  # the measure omega of the class, above 0
+    first: Fraction  # the probability of a report under the first value, over omega; at least 0
+    second: Fraction  # the same under the second value
 
 
 #: The type of all reports in classes: ``weight * first`` adds up to 1, and so does ``weight *
@@ -57,12 +50,7 @@ PairLaw: TypeAlias = tuple[PairClass, ...]
 
 
 def merged(classes: Iterable[PairClass]) -> PairLaw:
-    """Return the same law, with the classes of equal likelihoods made one, in order of these.
-
-    >>> half = Fraction(1, 2)
-    >>> merged([PairClass(half, Fraction(1), Fraction(1))] * 2)
-    (PairClass(weight=Fraction(1, 1), first=Fraction(1, 1), second=Fraction(1, 1)),)
-    """
+    """Return the same law, with the classes of equal likelihoods made one, in order of these."""
     weights: defaultdict[tuple[Fraction, Fraction], Fraction] = defaultdict(Fraction)
     for weight, first, second in classes:
         weights[first, second] += weight
@@ -139,19 +127,12 @@ class PairLaws:
 class TableLaws(PairLaws):
     """The pair laws of all ordered pairs of inputs of a table, under its largest blanket.
 
-    omega is the least probability of an output under any input. Laws are made when asked for, as
-    there are many pairs; pairs with the same law count once.
-
-    Parameters
-    ----------
-    weights : sequence of sequence of int
-        Shape (outputs, inputs): probabilities in units of the sum of each column.
-
-    Raises
-    ------
-    UnboundedRatio
-        An output is possible under one input and impossible under another.
+    omega is the least probability of an output under any input; if it is 0 where another is not,
+    UnboundedRatio is raised.
+    Shapes: `weights` (outputs, inputs), probabilities in units of the sum of each column.
     """
+
+    # Laws are made when asked for, as there are many pairs; pairs with the same law count once.
 
     def __init__(self, weights: Sequence[Sequence[int]]) -> None:
         self._rows = [row for row in weights if any(row)]
@@ -324,17 +305,12 @@ class PrivacyCurve(ABC):
 
     @precision()
     def delta(self, epsilon: float | Rational) -> float:
-        """Return an upper bound on delta.
+        """Return an upper bound on delta, 0 to 1, rounded up.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
             At least 0.
-
-        Returns
-        -------
-        float
-            0 to 1, rounded up.
 
         Raises
         ------
@@ -348,17 +324,12 @@ class PrivacyCurve(ABC):
 
     @precision()
     def delta_at_least(self, epsilon: float | Rational) -> float:
-        """Return a lower bound on delta: no better accounting could show less.
+        """Return a lower bound on delta, rounded down: no better accounting could show less.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
             At least 0.
-
-        Returns
-        -------
-        float
-            0 to 1, rounded down.
 
         Raises
         ------
@@ -373,18 +344,14 @@ class PrivacyCurve(ABC):
 
     @precision()
     def epsilon(self, delta: float | Rational) -> float:
-        """Return an epsilon that holds with this delta.
+        """Return the least epsilon found for which ``delta(epsilon) <= delta`` is proved.
+
+        It is ``math.inf`` if there is none.
 
         Parameters
         ----------
         delta : float, Fraction, int, str or Decimal
             Strictly between 0 and 1. A float stands for the binary number that it is.
-
-        Returns
-        -------
-        float
-            The least found for which ``delta(epsilon) <= delta`` is proved; ``math.inf`` if there
-            is none.
 
         Raises
         ------
@@ -408,17 +375,14 @@ class PrivacyCurve(ABC):
 
     @precision()
     def epsilon_at_least(self, delta: float | Rational) -> float:
-        """Return a lower bound on the epsilon that holds with this delta.
+        """Return the largest epsilon found for which ``delta(epsilon) > delta`` is proved.
+
+        It is a lower bound on the epsilon that holds with this delta; 0 if there is none.
 
         Parameters
         ----------
         delta : float, Fraction, int, str or Decimal
             Strictly between 0 and 1.
-
-        Returns
-        -------
-        float
-            The largest found for which ``delta(epsilon) > delta`` is proved; 0 if there is none.
 
         Raises
         ------
@@ -442,10 +406,9 @@ class PrivacyCurve(ABC):
         target: Fraction,
         start: float = 0.0,
     ) -> tuple[float, float]:
-        """Return two epsilons, nearly equal: a bound is above the target at the first only.
-
-        Both are 0 if it is nowhere above; if it is at the largest one that is tried, both are that.
-        """
+        """Return two epsilons, nearly equal: a bound is above the target at the first only."""
+        # Both are 0 if it is nowhere above; if it is at the largest one that is tried, both are
+        # that.
         upward = bound != self.below
 
         def bounded(epsilon: float) -> arb:
@@ -526,10 +489,8 @@ def exact_delta(delta: float | Rational) -> Fraction:
 
 
 def exp_below(epsilon: Fraction) -> Fraction:
-    """Return a rational number of at most e^epsilon, and of at least 1.
-
-    It is nearly equal to that up to an epsilon of 2^20, and the same beyond.
-    """
+    """Return a rational number from 1 to e^epsilon, nearly equal to that up to epsilon 2^20."""
+    # Beyond 2^20 it is the same as there.
     with precision(_BITS + 16):
         return max(Fraction(1), _fraction(ball(min(epsilon, _LIMIT)).exp().lower()))
 

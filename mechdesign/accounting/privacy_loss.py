@@ -339,12 +339,11 @@ def dominating(
 ) -> list[tuple[Fraction, Fraction]]:
     """Return a law that is above all of the given ones.
 
-    Its call function is the largest of theirs, rounded up, at up to 512 points: those where it
-    bends, if they are not more. Between them it is linear, which is above, as call functions are
-    convex.
-
     Shapes: `laws` (values,).
     """
+    # Its call function is the largest of theirs, rounded up, at up to 512 points: those where it
+    # bends, if they are not more. Between them it is linear, which is above, as call functions are
+    # convex.
     points = _points(laws, ends)
     grid = np.array([float(point) for point in points])
     most = np.zeros(len(grid))

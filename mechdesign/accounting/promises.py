@@ -93,8 +93,8 @@ class ApproximateDP:
     def noise_ratio(self) -> Fraction:
         """The sigma^2 of Gaussian noise, over the squared sensitivity, that is proved to keep it.
 
-        That is for discrete noise of a sigma of at least 2^16: see
-        `mechdesign.accounting.gaussian_loss`. It is nearly the least.
+        It is nearly the least, for the noise of `mechdesign.accounting.gaussian_loss`: sigma >=
+        2^16.
         """
         ratio = exp_below(self.epsilon * _MARGIN)
         low, high = 0.0, float(LARGEST_SQUARED_MU)
@@ -150,15 +150,9 @@ _PIECES = 400  # the most pieces; reached only where K is as small as its roundi
 
 @dataclass(frozen=True)
 class RenyiCurve:
-    """The Renyi divergence of some privacy losses, each as often as stated, by its order.
+    """The Renyi divergence by its order of some privacy losses, each as often as stated."""
 
-    Parameters
-    ----------
-    parts : sequence of (PrivacyLoss, int)
-        Losses of independent or adaptive releases, and how many there are of each.
-    """
-
-    parts: Sequence[tuple[PrivacyLoss, int]]
+    parts: Sequence[tuple[PrivacyLoss, int]]  # of independent or adaptive releases
 
     def divergence(self, order: Fraction) -> arb:
         """Return the divergence of an order above 1: a ball, infinite if a loss may be."""

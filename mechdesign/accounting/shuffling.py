@@ -133,11 +133,8 @@ class Shuffled(PrivacyCurve):
         return accepted.min(self._alone(ratio))
 
     def _alone(self, ratio: Fraction) -> arb:
-        """Return at least the delta of a single report.
-
-        Many tell no more, nor does a rare one among them. In floats, and more by twice what
-        roundings amount to.
-        """
+        """Return at least the delta of a single report, plus twice what roundings amount to."""
+        # Many tell no more than one, nor does a rare one among them.
         # Post-processing: a shuffled collection is a function of the user's report and others' that
         # do not depend on it.
         times, most, longest = float(ratio), 0.0, 0
@@ -247,8 +244,8 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     same value: the same formula, with omega the law of their reports. The most powerful test
     attains them.
 
-    The number is a promise for at least n users who follow the protocol, whatever the others do;
-    users who do not are not counted.
+    The promise is for at least n users who follow the protocol, whatever the others do, who are not
+    counted.
 
     Parameters
     ----------
@@ -262,7 +259,6 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     Returns
     -------
     Shuffled
-        With ``epsilon(delta)``, ``delta(epsilon)``, and lower bounds.
 
     Raises
     ------
@@ -386,8 +382,8 @@ def thinned(table: Table, rate: Rational) -> Table:
     Returns
     -------
     Table
-        For the count of all respondents. It claims exactly what it keeps, and its outputs are of
-        the sample: divided by ``rate`` they estimate the count of all.
+        Of the count of all. It claims exactly what it keeps; divided by ``rate``, its outputs,
+        which are of the sample, estimate that count.
 
     Raises
     ------

@@ -53,10 +53,7 @@ _SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
 class Utf8Stream(io.RawIOBase):
     """The bytes of a file, unpacked if its name ends in .gz, which must be UTF-8 without NUL.
 
-    Attributes
-    ----------
-    lines : int
-        How many have been read, empty ones at the end not counted.
+    ``lines`` is how many have been read, empty ones at the end not counted.
     """
 
     def __init__(self, source: Path) -> None:
@@ -111,7 +108,7 @@ class Utf8Stream(io.RawIOBase):
         return len(part)
 
     def _line_ends(self, part: bytes) -> int:
-        """How many line ends there are in the next bytes."""
+        """Count the line ends in the next bytes."""
         ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
         return ends - (self._last == b"\r" and part.startswith(b"\n"))
 
@@ -123,27 +120,14 @@ class Utf8Stream(io.RawIOBase):
 
 
 class CsvRows(NamedTuple):
-    """A table in a CSV file.
+    """A table in a CSV file."""
 
-    Attributes
-    ----------
-    mark : str
-        The byte order mark, or "".
-    separator : str
-        One of `SEPARATORS`.
-    header : list of str
-        The names of the columns; empty if the file is.
-    rows : iterator of (list of str, int)
-        The cells of a row, as many as the header has, and the number of the line where it ends.
-    source : Path
-        What errors call the file.
-    """
-
-    mark: str
-    separator: str
-    header: list[str]
+    mark: str  # the byte order mark, or ""
+    separator: str  # one of `SEPARATORS`
+    header: list[str]  # the names of the columns; empty if the file is
+    # the cells of a row, as many as the header has, and the number of the line where it ends
     rows: Iterator[tuple[list[str], int]]
-    source: Path
+    source: Path  # what errors call the file
 
     def places(self, names: Iterable[str]) -> list[int]:
         """Return the places of columns in a row, from 0."""
@@ -181,11 +165,9 @@ def opened_csv(source: Path, separator: str | None = None) -> Iterator[CsvRows]:
 
 
 def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> CsvRows:
-    """Read a CSV file as spreadsheets and data frames write it, with a header line.
-
-    It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
-    lines at the end are no rows; elsewhere they are refused.
-    """
+    """Read a CSV file as spreadsheets and data frames write it, with a header line."""
+    # It has any line ends, quotes around separators and line ends, a byte order mark or none. Empty
+    # lines at the end are no rows; elsewhere they are refused.
     first = stream.readline(_HEADER)
     if len(first) == _HEADER:
         raise InvalidTable(f"{source} has no header line, or one that is too long")
@@ -205,11 +187,11 @@ def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> Csv
 
 
 def headless_rows(source: Path) -> Iterator[tuple[list[str], int]]:
-    """Yield the rows of a CSV file whose first line need not be a header, of any lengths.
+    """Yield the rows of a CSV file that may lack a header, with the numbers of their last lines.
 
-    Cells are separated by commas, and empty lines are rows without cells. Each row has the number
-    of the line where it ends. InvalidTable for a malformed file.
+    They may be of any lengths. Raises InvalidTable for a malformed file.
     """
+    # Cells are separated by commas, and empty lines are rows without cells.
     with _text(source) as stream:
         first = stream.readline().removeprefix(_BOM)
         yield from _rows(chain([first], stream), source, ",", ragged=True)
@@ -251,12 +233,11 @@ def _rows(
 def count_in(text: str) -> int:
     """Return the count that a cell holds, -1 if it holds none.
 
-    It may have a decimal part of one or two zeros, after a point or a comma. Three are refused:
-    7.000 may be seven thousand.
-
     >>> [count_in(text) for text in ("7", " 7,0", "7.000", "-1", "")]
     [7, 7, -1, -1, -1]
     """
+    # A decimal part may have one or two zeros, after a point or a comma. Three are refused: 7.000
+    # may be seven thousand.
     count = _COUNT.fullmatch(text)
     return int(count[1]) if count else -1
 
@@ -277,11 +258,9 @@ def write_csv(
 def comma_separated(
     rows: Iterable[Iterable[object]], separator: str = ",", spreadsheet: bool = False
 ) -> str:
-    """A table's rows as CSV, with the line ends of RFC 4180.
-
-    A spreadsheet takes texts that begin with =, +, - or @ for formulas: ``spreadsheet`` puts an
-    apostrophe before those that are no numbers.
-    """
+    """Return a table's rows as CSV, with the line ends of RFC 4180."""
+    # A spreadsheet takes texts that begin with =, +, - or @ for formulas: ``spreadsheet`` puts an
+    # apostrophe before those that are no numbers.
     text = io.StringIO(newline="")
     if spreadsheet:
         rows = (map(_no_formula, row) for row in rows)

@@ -1,4 +1,4 @@
-"""What the fields of files may hold: each has one declared type and range.
+"""The values that fields of files may hold: each has one declared type and range.
 
 A format is declared once, as a `FieldType` that is made of others, and every reader of it checks
 with `FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no
@@ -32,17 +32,10 @@ _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_
 
 @dataclass(frozen=True)
 class FieldType:
-    """What a field may hold.
+    """The values that a field may hold."""
 
-    Attributes
-    ----------
-    what : str
-        The same in words.
-    check : callable
-        Given a value and the name of its place, it raises ValueError for what may not be there.
-    """
-
-    what: str
+    what: str  # the same in words
+    # given a value and the name of its place, raises ValueError for what may not be there
     check: Callable[[Any, str], None]
 
     def require(self, value: Any, place: str = "") -> Any:
@@ -261,7 +254,7 @@ JSON_BYTES = 1 << 28  #: The longest text that `from_json` reads.
 
 
 def from_json(text: str | bytes) -> Any:
-    """What a JSON text says, if it can be read in one way only."""
+    """Return what a JSON text says, if it can be read in one way only."""
     if len(text) > JSON_BYTES:
         raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
     try:
@@ -335,7 +328,7 @@ def require_same(written: Any, given: Any) -> None:
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """What a file says under its key "format"; empty if it is no JSON object that has one."""
+    """Return the key "format" of a file; empty if it is no JSON object that has one."""
     with opened(path) as stream:
         text = stream.read(JSON_BYTES + 1)
     try:
@@ -353,7 +346,7 @@ def content_of(
     *,
     sealed: bool = True,
 ) -> dict[str, Any]:
-    """What a JSON file of this kind holds."""
+    """Return what a JSON file of this kind holds."""
     try:
         with opened(path) as stream:
             content = from_json(stream.read(JSON_BYTES + 1))

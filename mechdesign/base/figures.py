@@ -1,4 +1,4 @@
-"""How our figures look: colours, panels, ticks that have room, labels that fit.
+"""The look of figures: colours, panels, ticks that have room, labels that fit.
 
 This loads matplotlib: it is imported where something is drawn.
 """
@@ -55,17 +55,15 @@ GRID, MUTED = "0.9", "0.45"  #: Greys: of lines behind the data, and of what is 
 
 
 def look(series: int) -> dict[str, Any]:
-    """How one of several series looks: no two are told apart by colour alone.
+    """Return how one of several series looks: no two are told apart by colour alone.
+
+    The result are the arguments ``color``, ``marker`` and ``linestyle`` of
+    `matplotlib.axes.Axes.plot`.
 
     Parameters
     ----------
     series : int
         Its number, from 0; the first 56 look different.
-
-    Returns
-    -------
-    dict
-        The arguments ``color``, ``marker`` and ``linestyle`` of `matplotlib.axes.Axes.plot`.
 
     Raises
     ------
@@ -174,10 +172,9 @@ def _text_size(text: str, size: float | str, *fonts: str) -> tuple[float, float]
 
 
 class PlainNumbers(Formatter):
-    """Ticks as plain numbers: 0.025, 1,500,000. No factor is moved to the end of an axis.
+    """Ticks as plain numbers: 0.025, 1,500,000. No factor is moved to the end of an axis."""
 
-    Those at equal steps have as many decimals as any of them needs, others only their own.
-    """
+    # Those at equal steps have as many decimals as any of them needs, others only their own.
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """The labels of all ticks of an axis."""
@@ -211,12 +208,8 @@ class PlainNumbers(Formatter):
 class SpacedTicks(Locator):
     """The densest of several choices of ticks whose labels have room beside each other.
 
-    Parameters
-    ----------
-    choices : sequence of matplotlib.ticker.Locator
-        The densest first; the last one is taken if none has room.
-    end : float, default inf
-        Where numbers end, and the axis goes on with something else.
+    The densest is first; the last is taken if none has room. At ``end`` numbers end, and the axis
+    goes on with something else.
     """
 
     def __init__(self, choices: Sequence[Locator], end: float = np.inf) -> None:
@@ -328,7 +321,7 @@ def legend_above(figure: Figure) -> None:
 
 
 def legend_entries(figure: Figure) -> tuple[list[Any], list[str]]:
-    """What a legend names: each label once, and none of what nobody sees."""
+    """Return what a legend names: each label once, and none of what nobody sees."""
     found: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -43,12 +43,12 @@ def _regular(path: str, flags: int) -> int:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a temporary file that replaces ``path``, durably, once it is complete.
+    """Yield a stream to a temporary file that replaces ``path``, durably, once it is complete.
 
-    If anything fails, the temporary file is removed and ``path`` is unchanged. The new file has
-    the permission bits of the one that it replaces. If ``path`` is a symbolic link, its target is
-    replaced.
+    If anything fails, ``path`` is unchanged. Of a symbolic link the target is replaced.
     """
+    # If anything fails, the temporary file is removed. The new file has the permission bits of the
+    # one that it replaces.
     target = Path(os.path.realpath(path))
     mode = None
     if target.exists():
@@ -103,20 +103,9 @@ _STEPS, _NO_STEPS = "{desc}: {n_fmt} {unit}{postfix} [{elapsed}]", "{desc}{postf
 class ProgressMeter:
     """A bar on a terminal, a line every few seconds elsewhere. A context manager.
 
-    It is redrawn at regular times, also when the computation reports nothing. A computation
-    that ends within seconds writes no line.
-
-    Parameters
-    ----------
-    description : str
-        What is done.
-    total : int, optional
-        Steps in all, where they are known.
-    unit : str, default ""
-        The name of a step, such as "rows"; "B" for bytes. Without it and ``total`` steps are not
-        shown.
-    shown : bool, default True
-        False: nothing is written.
+    It is redrawn at regular times, also when the computation reports nothing. A computation that
+    ends within seconds writes no line. ``total`` is the steps in all, where they are known;
+    ``unit`` the name of a step, such as "rows", "B" for bytes: without both steps are not shown.
     """
 
     def __init__(

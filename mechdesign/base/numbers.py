@@ -60,13 +60,7 @@ def exact(value: Rational, name: str = "value") -> Fraction:
 
 
 def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:
-    """The sum of an array of integers, which may exceed 64 bits.
-
-    Examples
-    --------
-    >>> exact_sum(np.array([2**63 - 1, 2**63 - 1])) == 2**64 - 2
-    True
-    """
+    """Return the sum of an array of integers, which may exceed 64 bits."""
     wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
     half = wide.dtype.type(32)
     return (int((wide >> half).sum()) << 32) + int((wide & wide.dtype.type(0xFFFF_FFFF)).sum())
@@ -144,10 +138,9 @@ _LOCK = RLock()
 
 @contextmanager
 def precision(bits: int = 53) -> Iterator[None]:
-    """Balls have this many bits within (by default as floats), and as many as before afterwards.
+    """Give balls this many bits within (by default as floats), and as many as before afterwards.
 
-    It decorates functions, too. Threads take turns: one that comes meanwhile waits for the end.
-    Nothing in it may wait for another thread.
+    It decorates functions, too. Threads take turns, so nothing in it may wait for another thread.
     """
     with _LOCK:
         before = ctx.prec
@@ -172,7 +165,7 @@ def checked_counts(
     largest: int,
     refusal: Callable[[int | tuple[int, ...], object, int], Exception] = InvalidCount,
 ) -> npt.NDArray[np.int64]:
-    """``counts`` as int64 in 0 .. largest.
+    """Return ``counts`` as int64 in 0 .. largest.
 
     Raises ``refusal(position, value, largest)`` for the first that is not such an integer.
     """
@@ -260,11 +253,9 @@ _R = TypeVar("_R")
 
 
 def one_thread(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Wrap a function so that the BLAS of numpy and that of scipy use one thread while it runs.
-
-    The limit applies to the whole process until the last of the wrapped functions that run at the
-    same time returns. Other threads may run slower meanwhile; their results do not change.
-    """
+    """Wrap a function so that the BLAS of numpy and that of scipy use one thread while it runs."""
+    # The limit applies to the whole process until the last of the wrapped functions that run at the
+    # same time returns. Other threads may run slower meanwhile; their results do not change.
 
     @wraps(function)
     def limited(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -297,7 +288,7 @@ _ROUNDED = 2e-13
 
 
 def cholesky(product: Floats, diagonal: Floats) -> Floats:
-    """Cholesky's factor of a product W W' plus a diagonal matrix, whatever their scales.
+    """Return Cholesky's factor of a product W W' plus a diagonal matrix, whatever their scales.
 
     Shapes: `product` (rows, rows), `diagonal` (rows,); returns (rows, rows).
     """
@@ -309,13 +300,12 @@ def cholesky(product: Floats, diagonal: Floats) -> Floats:
 
 
 def posterior_root(root: Floats, product: Floats) -> tuple[Floats, float]:
-    """A root U of root (I + product)^-1 root', and the logarithm of the determinant in it.
-
-    If the product is root' P root, U U' is the posterior covariance ((root root')^-1 + P)^-1, also
-    where root has no inverse: positive semidefinite, and not by a difference.
+    """Return a root U of root (I + product)^-1 root', and the logarithm of the determinant in it.
 
     Shapes: `root` (coordinates, rank), `product` (rank, rank).
     """
+    # If the product is root' P root, U U' is the posterior covariance ((root root')^-1 + P)^-1,
+    # also where root has no inverse: positive semidefinite, and not by a difference.
     triangle = cholesky(product, np.ones(len(product)))
     half = np.asarray(np.linalg.solve(triangle, root.T).T, dtype=np.float64)
     return half, 2 * float(np.log(np.diag(triangle)).sum())

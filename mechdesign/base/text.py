@@ -46,14 +46,13 @@ _INVISIBLE = frozenset(
 
 
 def printable(text: str) -> str:
-    r"""``text`` in one line that is safe to print, also if its source is not trusted.
-
-    Control characters, line breaks, characters that reverse the direction of text, those that are
-    invisible and lone surrogates are escaped as in a Python string. Everything else stays.
+    r"""Return ``text`` in one line that is safe to print, also if its source is not trusted.
 
     >>> print(printable("ages\x1b[2J, 18\u202eto 64\n"))
     ages\x1b[2J, 18\u202eto 64\n
     """
+    # Control characters, line breaks, characters that reverse the direction of text, those that are
+    # invisible and lone surrogates are escaped as in a Python string. Everything else stays.
     if text.isprintable() and _INVISIBLE.isdisjoint(text):
         return text
     return "".join(
@@ -65,24 +64,10 @@ def printable(text: str) -> str:
 
 
 def plain_name(text: str, stored: bool = False) -> str:
-    """A name by which things are told apart: composed (NFC), and without blanks at its ends.
+    r"""Return a name by which things are told apart: composed (NFC), no blanks at its ends.
 
-    Parameters
-    ----------
-    text : str
-        The name.
-    stored : bool
-        Whether a file has it: what is invisible in it is left out then, and not refused.
-
-    Returns
-    -------
-    str
-        Names that look alike to a reader for these reasons are equal.
-
-    Raises
-    ------
-    ValueError
-        It is empty, or something in it is invisible.
+    Names that look alike to a reader for these reasons are equal. Raises ValueError if it is empty,
+    or something in it is invisible, which is left out if the name is ``stored`` in a file.
 
     >>> plain_name("No\u0308rd ")
     'Nörd'
@@ -146,7 +131,7 @@ def from_text(text: str) -> Fraction:
 
 
 def brief(value: Fraction | float, digits: int = 6) -> str:
-    """``value`` to a few significant digits, for messages: also where floats overflow or underflow.
+    """Return ``value`` to a few significant digits, for messages, also beyond floats' range.
 
     >>> brief(Fraction(1, 3)), brief(Fraction(10) ** 400)
     ('0.333333', '1.00000E+400')
@@ -163,7 +148,7 @@ def filled(text: str, width: int) -> str:
 
 
 def rounded_up(value: Fraction, digits: int = 3) -> str:
-    """``value`` >= 0 to a few significant digits, never less than it is: for risks.
+    """Return ``value`` >= 0 to a few significant digits, never less than it is: for risks.
 
     >>> rounded_up(Fraction(1000, 333)), rounded_up(Fraction(3)), rounded_up(Fraction(10) ** 30)
     ('3.01', '3', '1E+30')
@@ -174,10 +159,8 @@ def rounded_up(value: Fraction, digits: int = 3) -> str:
 
 
 def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
-    """A share of 0 to 1 in percent: rounded down, so that "in 14 %" means "in at least 14 %".
-
-    What is not 0 or 1 is never shown as 0 % or 100 %.
-    """
+    """Return a share of 0 to 1 in percent, rounded down: "in 14 %" means "in at least 14 %"."""
+    # What is not 0 or 1 is never shown as 0 % or 100 %.
     if share in (0, 1):
         return f"{100 * share} %"
     if not Fraction(1, 100) <= share <= Fraction(99, 100):
@@ -192,10 +175,8 @@ def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """The message of any error in plain words, for one that is raised or printed in its place.
-
-    Python's own messages of recursion, long numbers, missing keys, and files speak of Python.
-    """
+    """Return the message of any error in plain words, for one raised or printed in its place."""
+    # Python's own messages of recursion, long numbers, missing keys, and files speak of Python.
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, MemoryError):
@@ -223,10 +204,8 @@ def _of_file(error: OSError) -> str:
 
 
 def shown(value: object) -> str:
-    """``repr(value)``, cut short, for messages.
-
-    Python refuses to print very long integers: of those only the type is named.
-    """
+    """Return ``repr(value)``, cut short, for messages."""
+    # Python refuses to print very long integers: of those only the type is named.
     try:
         return printable(f"{value!r:.60}")
     except ValueError:

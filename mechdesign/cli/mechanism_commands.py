@@ -110,10 +110,7 @@ def add_values(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs_of(options: argparse.Namespace) -> int | CountPairs:
-    """The largest count, or the pairs of counts.
-
-    Raises ValueError for a text that is neither.
-    """
+    """Return the largest count, or the pairs of counts; ValueError for a text that is neither."""
     parts = options.n.split(",")
     if len(parts) > 2 or not all(map(_LARGEST.fullmatch, parts)):
         raise ValueError(f"--n is a whole number, or two such as 3,4, got {options.n[:40]!r}")
@@ -121,10 +118,7 @@ def inputs_of(options: argparse.Namespace) -> int | CountPairs:
 
 
 def outputs_of(options: argparse.Namespace) -> Values | None:
-    """The outputs asked for; None: the inputs.
-
-    Raises ValueError for a text that names none.
-    """
+    """Return the outputs asked for, or None: the inputs. ValueError for a text that names none."""
     if options.outputs is None:
         return None
     whole = _RANGE.fullmatch(options.outputs)
@@ -191,10 +185,8 @@ def loss_of(options: argparse.Namespace, outputs: Values, inputs: Values) -> Los
 
 
 def cells_of(path: Path) -> list[list[str]]:
-    """The cells of a CSV file without a header, stripped; empty lines are left out.
-
-    Raises InvalidTable for a file that is none.
-    """
+    """Return the cells of a CSV file without a header, stripped; InvalidTable if it is none."""
+    # Empty lines are left out.
     return [[cell.strip() for cell in row] for row, _ in headless_rows(path) if row]
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: their options, and checks of what they are to write."""
+"""The parts that commands share: their options, and checks of what they are to write."""
 
 from __future__ import annotations
 
@@ -106,10 +106,8 @@ def _import_file(path: Path) -> None:
 
 
 def member_of(text: str, option: str) -> Any:
-    """What MODULE.NAME stands for; the module is imported.
-
-    Raises ValueError where there is no such name, and ImportError as `import_modules`.
-    """
+    """Return what MODULE.NAME stands for, and import the module; ValueError if there is none."""
+    # ImportError is raised as by `import_modules`.
     module, _, name = text.rpartition(".")
     if not module:
         raise ValueError(f"{option} is a module and a name, such as mine.Oracle, got {text!r}")
@@ -368,7 +366,7 @@ def warn_of_epsilon(epsilon: float | Rational) -> None:
 
 
 def release_kinds() -> dict[str, EntryPoint]:
-    """What reads releases of counts, by the format that their files name."""
+    """Return what reads releases of counts, by the format that their files name."""
     return {point.name: point for point in entry_points(group="mechdesign.releases")}
 
 
@@ -384,10 +382,8 @@ def check_written(
     *suffixes: str,
     sources: Iterable[Path | None] = (),
 ) -> None:
-    """Raise ValueError, before any work, for a file that cannot or must not be written.
-
-    It is not one of those that are read, has one of these suffixes, and see `check_targets`.
-    """
+    """Raise ValueError, before any work, for a file that cannot or must not be written."""
+    # A good one is not read, has one of these suffixes, and passes `check_targets`.
     if target is not None:
         check_apart(target, *(source for source in sources if source is not None))
         check_targets(options, target)
@@ -403,10 +399,8 @@ def save_figure(figure: Any, target: Path, note: str = "", stream: TextIO | None
 
 
 def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
-    """Raise ValueError, before any work, for a file that cannot or must not be written.
-
-    An existing file is overwritten only if the options say so.
-    """
+    """Raise ValueError, before any work, for a file that cannot or must not be written."""
+    # An existing file is overwritten only if the options say so.
     for target in targets:
         if target is None:
             continue

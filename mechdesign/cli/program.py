@@ -105,10 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _joined(given: Sequence[str]) -> list[str]:
-    """The words, with those such as ``-5:25`` joined to the option before them.
-
-    argparse takes what begins with a minus sign, and is not just a number, for an option.
-    """
+    """Return the words, with those such as ``-5:25`` joined to the option before them."""
+    # argparse takes what begins with a minus sign, and is not just a number, for an option.
     joined: list[str] = []
     for k, word in enumerate(given):
         if word == "--":

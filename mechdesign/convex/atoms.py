@@ -55,10 +55,7 @@ class Atom(ABC):
 
     @abstractmethod
     def conjugate(self, slope: Slope) -> arb:
-        """Return a ball that contains the conjugate, the largest value of ``slope u - f(u)``.
-
-        Raises OutsideDomain where that is infinite.
-        """
+        """Return a ball with the largest value of ``slope u - f(u)``; OutsideDomain if infinite."""
 
     @abstractmethod
     def slope(self, u: Floats) -> Floats:
@@ -104,15 +101,9 @@ class Largest(Atom):
 
 @dataclass(frozen=True)
 class LargestSum(Atom):
-    """The function that sums the ``count`` largest of u; of a fraction, so much of the next one.
+    """The function that sums the ``count`` largest of u; of a fraction, so much of the next one."""
 
-    Parameters
-    ----------
-    count : Fraction
-        Above 0, at most the number of arguments.
-    """
-
-    count: Fraction
+    count: Fraction  # above 0, at most the number of arguments
     name = "sum_largest"
 
     def value(self, u: Sequence[arb]) -> arb:
@@ -331,14 +322,9 @@ class LogSumExp(Atom):
 
 @dataclass(frozen=True)
 class RealPower(Atom):
-    """The function u^p, or -u^p where 0 < p < 1, on the domain that cvxpy gives it.
+    """The function u^p, or -u^p where 0 < p < 1, on the domain that cvxpy gives it."""
 
-    Parameters
-    ----------
-    p : Fraction
-        Neither 0 nor 1. The domain is u > 0 for p < 0, every u for p = 2, 4, 8, ..., else u >= 0.
-    """
-
+    # Neither 0 nor 1. The domain is u > 0 for p < 0, every u for p = 2, 4, 8, ..., else u >= 0.
     p: Fraction
     name = "power"
 
@@ -401,15 +387,9 @@ class RealPower(Atom):
 
 @dataclass(frozen=True)
 class MinusGeometricMean(Atom):
-    """The function -prod u^w, where u >= 0.
+    """The function -prod u^w, where u >= 0."""
 
-    Parameters
-    ----------
-    weights : tuple of Fraction
-        Above 0; they sum to 1.
-    """
-
-    weights: tuple[Fraction, ...]
+    weights: tuple[Fraction, ...]  # above 0; they sum to 1
     name = "geo_mean"
 
     def value(self, u: Sequence[arb]) -> arb:
@@ -451,15 +431,9 @@ class MinusGeometricMean(Atom):
 
 @dataclass(frozen=True)
 class MatrixFraction(Atom):
-    """The function v' M^-1 v for a positive definite M: the arguments are v, and M row by row.
+    """The function v' M^-1 v for a positive definite M: the arguments are v, and M row by row."""
 
-    Parameters
-    ----------
-    size : int
-        The length of v.
-    """
-
-    size: int
+    size: int  # the length of v
     name = "matrix_frac"
 
     def value(self, u: Sequence[arb]) -> arb:

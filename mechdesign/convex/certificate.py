@@ -78,25 +78,21 @@ class ConvexCertificate:
         multipliers: tuple[Fraction, ...],
         linear: Certificate,
     ) -> ConvexCertificate:
-        """Return the certificate with the objective and the bound that follow.
+        """Return the certificate with the objective and the bound that follow, not verified yet.
 
         Parameters
         ----------
         program : ConvexProgram
-            The objective and the convex constraints.
         table : Table
             The mechanism.
-        planes : tuple of SupportingPlane
-            One for each node of the program.
-        multipliers : tuple of Fraction
-            One for each convex constraint.
+        planes, multipliers : tuple of SupportingPlane, tuple of Fraction
+            One for each node of the program, and one for each convex constraint.
         linear : Certificate
             That of the mechanism for the minorant.
 
         Returns
         -------
         ConvexCertificate
-            Not verified yet.
         """
         with precision(PRECISION):
             value = objective_of(program, table)
@@ -195,10 +191,7 @@ class ConvexCertificate:
 
 
 def objective_of(program: ConvexProgram, table: Table) -> Fraction:
-    """Return the objective at a table, exact where it is linear, otherwise rounded up in balls.
-
-    Raises OutsideDomain where it is not finite.
-    """
+    """Return the objective at a table, exact where it is linear, otherwise rounded up in balls."""
     if all(v < program.size for v in program.objective.terms):
         entries = [entry for row in table.table for entry in row]
         return program.objective.at(entries.__getitem__, Fraction)

@@ -41,12 +41,10 @@ _GRID_BITS = 64  # costs are rounded down to multiples of 2^-64
 def minimised(
     statement: Statement, privacy: Privacy, properties: Sequence[Property]
 ) -> tuple[Mechanism, ConvexCertificate]:
-    """Return a mechanism with nearly the least objective, and a bound on its excess.
-
-    A conic solver suggests the table. It is made exact, and mixed with a mechanism that satisfies
-    every constraint with a margin, as much as is needed for exact privacy and properties, and for
-    convex constraints that hold in balls.
-    """
+    """Return a mechanism with nearly the least objective, and a bound on its excess."""
+    # A conic solver suggests the table. It is made exact, and mixed with a mechanism that satisfies
+    # every constraint with a margin, as much as is needed for exact privacy and properties, and for
+    # convex constraints that hold in balls.
     program = statement.program
     wanted = tuple(properties)
     # Only the constraints of this program are used: they do not depend on the loss.
@@ -215,17 +213,11 @@ def _certified(
 
 
 class Equations:
-    """Linear equations in exact forms, solved for some of the variables by the others.
+    """Linear equations, forms that are to be 0, solved for some of the variables by the others.
 
-    Parameters
-    ----------
-    forms : iterable of Affine
-        Each is to be 0.
-    near : numpy.ndarray of float64
-        Where solutions will be asked for: of the variables of an equation, one that is large there
-        is expressed by the others.
-
-    Raises Infeasible where the equations contradict each other.
+    Raises Infeasible where they contradict each other. Shapes: `near` (variables,), where solutions
+    will be asked for: of the variables of an equation, one that is large there is expressed by the
+    others.
     """
 
     def __init__(self, forms: Iterable[Affine], near: Floats) -> None:
@@ -265,9 +257,9 @@ def least_share(
 ) -> Fraction | None:
     """Return the least share of ``inside`` in a mixture with ``x`` that makes no form negative.
 
-    None where there is none: a form is negative at ``inside``, or at ``x`` and 0 there. The share
-    is a multiple of 2^-60 unless it is 1.
+    None where there is none. It is a multiple of 2^-60 unless it is 1.
     """
+    # There is none if a form is negative at ``inside``, or at ``x`` and 0 there.
     share = Fraction(0)
     for form in forms:
         here, there = form.at(x.__getitem__, Fraction), form.at(inside.__getitem__, Fraction)

@@ -56,13 +56,7 @@ def load() -> ModuleType:
 
 
 class Reader:
-    """A reader of expressions of one variable, which collects their nodes.
-
-    Parameters
-    ----------
-    variable : cvxpy.Variable
-        The table, shape (outputs, inputs).
-    """
+    """A reader of expressions of one variable, the table, that collects their nodes."""
 
     def __init__(self, variable: Any) -> None:
         self.cvxpy, self.variable = load(), variable
@@ -131,11 +125,7 @@ class Reader:
 
 
 def decimal(value: object) -> Fraction:
-    """The shortest decimal that prints a float; an integer exactly.
-
-    >>> decimal(0.1), decimal(np.float64(1e-3)), decimal(3)
-    (Fraction(1, 10), Fraction(1, 1000), Fraction(3, 1))
-    """
+    """Return the shortest decimal that prints a float, such as 1/10 for 0.1; an integer exactly."""
     if isinstance(value, (bool, np.bool_, np.integer)):
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
@@ -414,7 +404,6 @@ class Node:
     atom : Atom
         The function.
     arguments : tuple of Affine
-        What it is applied to.
     """
 
     atom: Atom
@@ -445,22 +434,18 @@ class SupportingPlane:
         atom : Atom
             The function that it is to lie below.
         slope : tuple of Fraction
-            One number for each argument.
+            One number for each argument. OutsideDomain is raised where there is no plane of it.
 
         Returns
         -------
         SupportingPlane
-            Proved. OutsideDomain is raised where there is none of this slope.
         """
         # The conjugate is rounded up twice, to the end of its ball and to the grid: the constant
         # goes down, and the plane stays below the function.
         return cls(slope, -rounded_up(upper(atom.conjugate(slope))))
 
     def proved(self, atom: Atom) -> bool:
-        """Whether the plane is below the function everywhere.
-
-        Raises OutsideDomain where no plane of this slope is.
-        """
+        """Whether the plane is below the function everywhere; OutsideDomain if none like it is."""
         return bool(ball(-self.constant) >= atom.conjugate(self.slope))
 
 
@@ -540,15 +525,12 @@ class ConvexProgram:
 
         Parameters
         ----------
-        planes : sequence of SupportingPlane
-            One for each node.
-        multipliers : sequence of Fraction
-            One for each constraint.
+        planes, multipliers : sequence of SupportingPlane, sequence of Fraction
+            One for each node, and one for each constraint.
 
         Returns
         -------
         Affine
-            The form.
 
         Raises
         ------
@@ -604,10 +586,8 @@ def costs_of(form: Affine, outputs: int, inputs: int) -> Costs:
 
 
 def shift_of(form: Affine, costs: Costs) -> Fraction:
-    """Return the largest number by which the form exceeds the loss for every mechanism.
-
-    The loss has the uniform prior, and each column of a mechanism sums to one.
-    """
+    """Return the largest number by which the form exceeds the loss for every mechanism."""
+    # The loss has the uniform prior, and each column of a mechanism sums to one.
     table = costs.table
     outputs, inputs = len(table), len(table[0])
     return form.constant + sum(

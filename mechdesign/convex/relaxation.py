@@ -31,48 +31,26 @@ _TOLERANCE = 1e-10  # the feasibility tolerances of the solver: the least that i
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The solution of the linear program: a table, planes and multipliers, none of them proved.
+    """The solution of the linear program: a table, planes and multipliers, none of them proved."""
 
-    Attributes
-    ----------
-    value : float
-        Its optimum: a lower bound, about.
-    matrix : numpy.ndarray of float64
-        The table of its optimum, shape (outputs, inputs).
-    nodes : numpy.ndarray of float64
-        The values of the nodes in it.
-    planes : tuple of SupportingPlane
-        One for each node.
-    multipliers : tuple of Fraction
-        One for each convex constraint, at least 0.
-    equalities, inequalities : numpy.ndarray of float64
-        The multipliers of the constraints of the polytope.
-    """
-
-    value: float
-    matrix: Floats
-    nodes: Floats
-    planes: tuple[SupportingPlane, ...]
-    multipliers: tuple[Fraction, ...]
-    equalities: Floats
-    inequalities: Floats
+    value: float  # its optimum: a lower bound, about
+    matrix: Floats  # shape (outputs, inputs), the table of the optimum
+    nodes: Floats  # their values in it
+    planes: tuple[SupportingPlane, ...]  # one for each node
+    multipliers: tuple[Fraction, ...]  # one for each convex constraint, at least 0
+    equalities: Floats  # the multipliers of the equations of the polytope
+    inequalities: Floats  # those of its inequalities
 
 
 class Relaxation:
     """The linear program, to which planes are added: first those that touch at a table.
 
-    The solver is given nodes and objective in units of what they are there, since its tolerances
-    are absolute.
-
-    Parameters
-    ----------
-    program : ConvexProgram
-        What is minimised, and the convex constraints.
-    polytope : Polytope
-        The other constraints.
-    near : numpy.ndarray of float64
-        The table, shape (outputs, inputs).
+    Shapes: `near` (outputs, inputs), that table. ``polytope`` has all constraints but the convex
+    ones of ``program``.
     """
+
+    # Nodes and objective are given to the solver in units of what they are near the table, since
+    # its tolerances are absolute.
 
     def __init__(self, program: ConvexProgram, polytope: Polytope, near: Floats) -> None:
         self.program, self.polytope = program, polytope
@@ -128,10 +106,7 @@ class Relaxation:
         return len(self.planes) - before
 
     def solve(self) -> Suggestion:
-        """The optimum of the planes so far.
-
-        Raises Infeasible, or SolverFailure for any other end of the solver.
-        """
+        """Return the optimum of the planes so far; raise Infeasible or SolverFailure if none."""
         (equal, right), (lower, bounds) = self._base
         above, constants = self._cuts()
         convex, offsets = self._constraints
@@ -243,10 +218,8 @@ _ATTEMPTS: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def optimum(statement: Statement, polytope: Polytope, scale: float) -> Floats:
-    """Return a table with nearly the least objective, of shape (outputs, inputs).
-
-    Solvers are given the objective divided by ``scale``.
-    """
+    """Return a table with nearly the least objective, of shape (outputs, inputs)."""
+    # Solvers are given the objective divided by ``scale``.
     cvxpy, table = load(), statement.variable
     lower, bounds = polytope.inequalities
     constraints = [*_equations(statement, polytope), table >= 0, *statement.constraints]
@@ -275,11 +248,9 @@ def interior(statement: Statement, polytope: Polytope, tight: Booleans) -> tuple
 
 
 def always_tight(statement: Statement, polytope: Polytope) -> Booleans:
-    """Return which inequalities hold with equality for every mechanism, entries at the end.
-
-    Each has a slack of its own in the program, small enough that all that can be slack are so at
-    once.
-    """
+    """Return which inequalities hold with equality for every mechanism, entries at the end."""
+    # Each has a slack of its own in the program, small enough that all that can be slack are so at
+    # once.
     cvxpy, table = load(), statement.variable
     left, bounds = _all_inequalities(polytope)
     slack = cvxpy.Variable(len(bounds))
@@ -337,18 +308,10 @@ def _solved(problem: Any) -> None:
 
 @dataclass(frozen=True)
 class Polytope:
-    """A polyhedron of points x >= 0 with exact linear constraints.
+    """A polyhedron of points x >= 0 with exact linear constraints."""
 
-    Attributes
-    ----------
-    size : int
-        The number of variables.
-    groups : tuple of Constraints
-        All constraints but x >= 0.
-    """
-
-    size: int
-    groups: tuple[Constraints, ...]
+    size: int  # the number of variables
+    groups: tuple[Constraints, ...]  # all constraints but x >= 0
 
     def forms(self, equality: bool) -> Iterator[Affine]:
         """Yield the forms that are 0, or those that are at least 0, with x >= 0 at the end."""

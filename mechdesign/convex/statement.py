@@ -27,30 +27,15 @@ Requirements: TypeAlias = Callable[[Any], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Statement:
-    """An objective and constraints, both as an exact program and as expressions of cvxpy.
+    """An objective and constraints, both as an exact program and as expressions of cvxpy."""
 
-    Attributes
-    ----------
-    program : ConvexProgram
-        The objective and the constraints that are not linear.
-    linear : tuple of (Affine, bool)
-        Forms of the table that are at least 0, or 0 where the second is True.
-    loss : Loss or None
-        What is minimised if it is linear, or was given as a loss; else None.
-    variable : cvxpy.Variable
-        The table, shape (outputs, inputs).
-    objective : cvxpy.Expression
-        What is minimised.
-    constraints : tuple of cvxpy.Constraint
-        Those that are not linear.
-    """
-
-    program: ConvexProgram
+    program: ConvexProgram  # the objective and the constraints that are not linear
+    # forms of the table that are at least 0, or 0 where the second is True
     linear: tuple[tuple[Affine, bool], ...]
-    loss: Loss | None
-    variable: Any
-    objective: Any
-    constraints: tuple[Any, ...]
+    loss: Loss | None  # what is minimised if it is linear, or was given as a loss
+    variable: Any  # a cvxpy.Variable, the table, shape (outputs, inputs)
+    objective: Any  # a cvxpy.Expression, minimised
+    constraints: tuple[Any, ...]  # cvxpy.Constraint that are not linear
 
     def properties(self, wanted: Sequence[Property]) -> tuple[Property, ...]:
         """Return the ``wanted`` properties, followed by that of the linear constraints."""
@@ -76,10 +61,7 @@ def stated(
     outputs: Values,
     inputs: Values,
 ) -> Statement:
-    """Return the statement of an objective and of constraints, over tables of one shape.
-
-    Shapes: `objective` (outputs, inputs).
-    """
+    """Return the statement of an objective and of constraints, over tables (outputs, inputs)."""
     cvxpy = load()
     variable = cvxpy.Variable((outputs.size, inputs.size), name="P")
     reader = Reader(variable)
@@ -205,10 +187,8 @@ def _culprit(expression: Any) -> Any:
 
 
 def _compare(statement: Statement, reader: Reader) -> None:
-    """Compare what was read with what cvxpy computes, at two tables.
-
-    Raises InvalidExpression where they differ: a function of cvxpy means something else.
-    """
+    """Raise InvalidExpression where what was read differs from cvxpy's values, at two tables."""
+    # Then a function of cvxpy means something else.
     program, variable = statement.program, statement.variable
     expressions = [statement.objective] if statement.loss is None else []
     expressions += [_sides(each)[0] for each in statement.constraints]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ErrorTable:
-    """What `evaluate` measured. ``print(found)`` shows the summary as a table.
+    """The errors that `evaluate` measured. ``print(found)`` shows the summary as a table.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def evaluate(
     workers: int = 1,
     scheduler: str | None = None,
 ) -> ErrorTable:
-    """Try protocols out: every one, on every population, at every epsilon, some times.
+    """Measure protocols: every one, on every population, at every epsilon, some times.
 
     In a repeat all protocols have the same users. Results do not depend on where cases are
     computed, nor on which others there are.
@@ -189,7 +189,7 @@ def evaluate(
     repeats : int, default 10
         How often, at least 1.
     users : int, optional
-        How many users are drawn from the population for each repeat; None: those given report.
+        How many users are drawn for each repeat; None: those given report.
     confidence : float, optional
         Of the intervals whose coverage is measured, default 0.95. None: none are asked for, as
         where a bootstrap would take long.
@@ -211,7 +211,6 @@ def evaluate(
     Returns
     -------
     ErrorTable
-        The errors of every case.
 
     Raises
     ------
@@ -296,24 +295,12 @@ def _check_cases(protocols: Any, populations: Any, queries: Any, epsilons: Any) 
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Users who are asked.
-
-    Attributes
-    ----------
-    population : Population
-        Whom they are drawn from.
-    number : int
-        Of the repeat, from 0.
-    queries : dict
-        Families of questions by name.
-    rng : numpy.random.Generator
-        Whose seed the users depend on.
-    """
+    """Users who are asked."""
 
     population: Population
-    number: int
-    queries: dict[str, list[Any]]
-    rng: np.random.Generator
+    number: int  # of the repeat, from 0
+    queries: dict[str, list[Any]]  # families of questions by name
+    rng: np.random.Generator  # whose seed the users depend on
 
 
 @lru_cache(maxsize=1)  # for all protocols in turn

@@ -17,7 +17,7 @@ Measure: TypeAlias = Callable[[Floats, Floats], float]
 
 
 def mean_absolute(answers: Floats, truth: Floats) -> float:
-    """The mean absolute error; of all prefixes, the Wasserstein-1 distance in domains.
+    """Return the mean absolute error; of all prefixes, the Wasserstein-1 distance in domains.
 
     Parameters
     ----------
@@ -27,13 +27,12 @@ def mean_absolute(answers: Floats, truth: Floats) -> float:
     Returns
     -------
     float
-        At least 0.
     """
     return float(np.abs(answers - truth).mean())
 
 
 def total_variation(answers: Floats, truth: Floats) -> float:
-    """Half the sum of absolute errors, for a family that asks for each cell of a table once.
+    """Return half the sum of absolute errors, for a family of each cell of a table once.
 
     Parameters
     ----------
@@ -43,13 +42,12 @@ def total_variation(answers: Floats, truth: Floats) -> float:
     Returns
     -------
     float
-        At least 0.
     """
     return float(np.abs(answers - truth).sum() / 2)
 
 
 def mean_square_of_ranges(answers: Floats, truth: Floats, least: int = 1) -> float:
-    """The mean squared error of all ranges, from a family that asks for all prefixes in order.
+    """Return the mean squared error of all ranges, from a family of all prefixes in order.
 
     A range is answered as the difference of two prefixes: what consistent estimates do. The family
     is ``[(0, numpy.arange(domain))]``; time and memory are linear in the domain.
@@ -64,7 +62,6 @@ def mean_square_of_ranges(answers: Floats, truth: Floats, least: int = 1) -> flo
     Returns
     -------
     float
-        At least 0.
 
     Raises
     ------
@@ -92,22 +89,18 @@ class RepeatErrors(NamedTuple):
 
     Attributes
     ----------
-    protocol, population : str
-        Their names.
+    protocol, population, queries : str
+        Their names; of the family of queries.
     epsilon : float
         The privacy loss of one report.
     users : int
         How many reported.
     repeat : int
         From 0.
-    queries : str
-        The family's name.
     number : int
-        How many queries it has.
-    squared : float
-        The mean of their squared errors, in fractions of the users.
-    largest : float
-        The largest of their absolute errors.
+        How many queries the family has.
+    squared, largest : float
+        The mean of their squared errors, and the largest absolute one, in fractions of the users.
     stated : float
         The mean of the variances that the answers state; NaN where one states none.
     covered : float
@@ -115,8 +108,7 @@ class RepeatErrors(NamedTuple):
     seconds : float
         From the users to the answers of all families.
     key : str
-        What the repeat is of, as a digest: the protocol with its parameters, the population,
-        queries, seed and confidence.
+        A digest of the protocol with its parameters, population, queries, seed and confidence.
     measures : dict of str to float
         The other measures that were asked for, by name.
     """
@@ -205,27 +197,15 @@ _ROUNDED = 1e-6  # how far the sum of shares may be from 1
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Users, or what they are drawn from.
+    """Users, or what they are drawn from, as `mechdesign.evaluate.evaluate` takes it.
 
-    Parameters
-    ----------
-    name : str
-        Of the population.
-    given : array_like or mapping
-        See `mechdesign.evaluate.evaluate`.
-    users : int, optional
-        How many are drawn for each repeat; None: those given, all of them each time.
-
-    Raises
-    ------
-    ValueError
-        What is no population, shares without a number of users, or that do not sum to 1; of a
-        function when it draws.
+    Raises ValueError for what is no population, and for shares without a number of users, or that
+    do not sum to 1; of a function when it draws.
     """
 
     name: str
     given: Any
-    users: int | None
+    users: int | None  # how many are drawn for each repeat; None: all of those given
 
     def __post_init__(self) -> None:
         if self.users is not None:

@@ -25,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str 
     Parameters
     ----------
     parser : argparse.ArgumentParser
-        Of a script.
     workers : int, default 1
         The default number of processes.
     needs : str, default ""
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str 
 
 
 def apart(rng: np.random.Generator, *case: object) -> np.random.Generator:
-    """A generator for one case alone.
+    """Return a generator for one case alone, the same wherever and whenever the case is computed.
 
     Parameters
     ----------
@@ -56,7 +55,6 @@ def apart(rng: np.random.Generator, *case: object) -> np.random.Generator:
     Returns
     -------
     numpy.random.Generator
-        The same wherever and whenever the case is computed.
     """
     seeds = rng.bit_generator.seed_seq
     assert isinstance(seeds, np.random.SeedSequence)
@@ -72,7 +70,7 @@ def sweep(
     description: str | None = None,
     keep: Callable[[int, Any], object] | None = None,
 ) -> list[Any]:
-    """``function(*case)`` of every case, in their order; progress is shown on standard error.
+    """Return ``function(*case)`` of every case, in their order; progress is on standard error.
 
     Parameters
     ----------
@@ -93,7 +91,6 @@ def sweep(
     Returns
     -------
     list
-        One result for each case.
 
     Raises
     ------

@@ -48,27 +48,14 @@ _SHARPNESS = (30.0, 300.0, 3000.0)  # the sharpness of the smooth maxima, one af
 
 @dataclass(frozen=True)
 class MomentProgram:
-    """The program of the least average variance, for uniform inputs, under a bound on the moments.
+    """The program of the least average variance, for uniform inputs, under a moment bound."""
 
-    Attributes
-    ----------
-    gram : numpy.ndarray of float64
-        The Gram matrix of the queries, shape (domain, domain); at least two items.
-    ratio : float
-        e^epsilon, above 1.
-    moment : float
-        At most so much is the second moment of W for any two items.
-    """
-
-    gram: Floats
-    ratio: float
-    moment: float
+    gram: Floats  # the Gram matrix of the queries, shape (domain, domain), of at least two items
+    ratio: float  # e^epsilon, above 1
+    moment: float  # at most so much is the second moment of W for any two items
 
     def bound(self, table: Floats) -> float:
-        """Return a lower bound on the variance of all tables, from a good one; at least 0.
-
-        Shapes: `table` (outputs, domain).
-        """
+        """Return a lower bound on the variance of all tables, from a good one (outputs, domain)."""
         k = len(self.gram)
         values, vectors = self._spectrum
         if not len(values):
@@ -134,10 +121,8 @@ class MomentProgram:
         return np.exp(logs), float(np.exp(c)), shift - shift.mean()
 
     def _objective(self, z: Floats, grid: Floats, sharpness: float) -> tuple[float, Floats]:
-        """Return minus the logarithm of a bound, with a smooth maximum, and its gradient.
-
-        Scaling all multipliers by t makes the bound 2 t^(1/2) A - t B: at most A^2 / B.
-        """
+        """Return minus the logarithm of a bound, with a smooth maximum, and its gradient."""
+        # Scaling all multipliers by t makes the bound 2 t^(1/2) A - t B: at most A^2 / B.
         k, drift = len(self.gram), (self.ratio - 1) ** 2
         values, vectors = self._spectrum
         s, c, shift = self._multipliers(z)
@@ -177,11 +162,9 @@ class MomentProgram:
         return float(np.log(price) - 2 * np.log(root.sum())), gradient
 
     def _proved(self, z: Floats, grid: Floats) -> float:
-        """Return the bound that these multipliers prove.
-
-        The largest m is sought in intervals, with every term at its largest in each. Those whose
-        value exceeds one that is reached are split.
-        """
+        """Return the bound that these multipliers prove."""
+        # The largest m is sought in intervals, with every term at its largest in each. Those whose
+        # value exceeds one that is reached are split.
         k, drift = len(self.gram), (self.ratio - 1) ** 2
         values, vectors = self._spectrum
         s, c, shift = self._multipliers(z)

@@ -1,10 +1,9 @@
 """Column generation over extremal rows, whose entries are 1 and alpha up to a factor.
 
-It finds the best of the mechanisms whose rows have the 2^domain patterns, with a proof.
-
-The restricted master program finds the best weights of the patterns in a pool. Its multipliers are
-a price for each item. A pattern whose utility exceeds the price of its row has a positive reduced
-cost and enters the pool; if there is none, the prices prove that the weights are optimal.
+The restricted master program finds the best weights of the patterns in a pool, of 2^domain in all.
+Its multipliers are a price for each item. A pattern whose utility exceeds the price of its row has
+a positive reduced cost and enters the pool; if there is none, the prices prove that the weights are
+optimal.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ _CLOSE = fmpq(1, 1 << 40)
 
 
 class Candidates:
-    """The rows with entries 1 and alpha, and their utility.
+    """The rows with entries 1 and alpha, and their utility."""
 
-    Rows that differ by a swap of interchangeable items are counted as one.
-    """
+    # Rows that differ by a swap of interchangeable items are counted as one.
 
     def __init__(self, utility: Utility, alpha: fmpq) -> None:
         self.utility, self.alpha = utility, alpha
@@ -105,12 +103,10 @@ class Candidates:
         )
 
     def rows(self, weights: dict[Counts, Fraction]) -> dict[Pattern, Fraction]:
-        """Return patterns with weights such that all items of a class have the wanted average.
-
-        Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
-        integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
-        of phases, and few sets in all.
-        """
+        """Return patterns with weights such that all items of a class have the wanted average."""
+        # Systematic sampling: for a phase u in [0, 1), item j of a class is chosen if there is an
+        # integer in [j c/n - u, (j + 1) c/n - u). That chooses c items of n, each for a measure c/n
+        # of phases, and few sets in all.
         patterns: dict[Pattern, Fraction] = {}
         for counts, weight in weights.items():
             steps = [
@@ -134,10 +130,8 @@ class Candidates:
 
 
 def generated(patterns: Candidates, progress: bool) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """Return the weights of an optimal mechanism's patterns, and a price for every item.
-
-    At these prices no row has a positive reduced cost, which proves the bound.
-    """
+    """Return the weights of an optimal mechanism's patterns, and a price for every item."""
+    # At these prices no row has a positive reduced cost, which proves the bound.
     price = _by_enumeration(patterns) if patterns.few else _by_utility(patterns)
     items = patterns.utility.items
     # The constant row is a mechanism by itself: every master program is feasible.
@@ -218,10 +212,8 @@ def _master(
 def _guessed(
     patterns: Candidates, pool: Sequence[Counts]
 ) -> tuple[dict[Counts, Fraction], list[fmpq]]:
-    """Return nearly the same prices in floats, which is quicker, and no weights.
-
-    Any prices prove a bound, so these need not be exact.
-    """
+    """Return nearly the same prices in floats, which is quicker, and no weights."""
+    # Any prices prove a bound, so these need not be exact.
     worth = [patterns.worth(counts) for counts in pool]
     largest = max(map(abs, worth)) or ONE
     cost = np.array([to_float(-value / largest) for value in worth])

@@ -35,8 +35,7 @@ class Extremal:
         The utility of the mechanism: exact where that is rational, else proved and rounded down in
         the 30th digit or beyond.
     bound : Fraction
-        A proved upper bound on the utility of every mechanism with this privacy, with any number
-        of outputs.
+        A proved upper bound for every mechanism with this privacy, with any number of outputs.
     prices : tuple of Fraction
         The proof, shape (domain,): ``sum(prices) == bound``, and no row with entries in
         {alpha, 1} has a utility above ``sum_x prices[x] row[x]``.
@@ -99,7 +98,6 @@ def extremal(
     Returns
     -------
     Extremal
-        The mechanism, its utility, and a proved bound on the utility of every other.
 
     Raises
     ------
@@ -146,10 +144,8 @@ def extremal(
 
 
 def _pruned(rows: dict[Pattern, Fraction], alpha: fmpq) -> list[list[Fraction]]:
-    """Return a table with these patterns, reweighted to have no more outputs than items.
-
-    All the patterns have reduced cost 0, so all weights that make a mechanism are optimal.
-    """
+    """Return a table with these patterns, reweighted to have no more outputs than items."""
+    # All the patterns have reduced cost 0, so all weights that make a mechanism are optimal.
     chosen = sorted(rows, reverse=True)
     levels = [
         [Fraction(1) if high else to_fraction(alpha) for high in pattern] for pattern in chosen

@@ -22,9 +22,9 @@ from mechdesign.base import Floats
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion: the objective tr(gram M^-1), for inputs drawn from ``prior``.
+    """The criterion tr(gram M^-1), for inputs drawn from ``prior``, to be minimised.
 
-    It is minimised over mechanisms whose rows have the values 1 and ``ratio``, up to scale.
+    Mechanisms have rows with the values 1 and ``ratio``, up to scale.
     """
 
     gram: Floats
@@ -48,16 +48,12 @@ class Criterion:
         return result
 
     def ideal(self) -> float:
-        """Return a lower bound on tr(G M^-1) over all mechanisms.
-
-        It is attained if rows of the largest variance below make Z proportional to G^(1/2).
-
-        M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
-        coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of
-        sum_x p_x (u_x - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a
-        row with 1 / (ratio + 1) of the prior at its upper value. And
-        tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z.
-        """
+        """Return a lower bound on tr(G M^-1) over all mechanisms."""
+        # M p = 1, so that M = 11' + Z with Z p = 0, and tr(G M^-1) = p'Gp + tr(G Z^+). In the
+        # coordinates p^(1/2) of the inputs the trace of Z is the mean over outputs of
+        # sum_x p_x (u_x - 1)^2, convex in the row: at most (ratio - 1)^2 / (4 ratio), reached by a
+        # row with 1 / (ratio + 1) of the prior at its upper value. And
+        # tr(G Z^-1) >= (tr G^(1/2))^2 / tr Z, attained if Z is proportional to G^(1/2).
         root = np.sqrt(self.prior)
         scaled = self.gram * np.outer(root, root)
         # Projected from both sides onto the complement of p^(1/2), where Z is 0.
@@ -80,8 +76,8 @@ def mixture(
 ) -> tuple[Floats, Floats]:
     """Return optimal shares of mechanisms with these information matrices, and M^-1 G M^-1.
 
-    The slope is taken at their mixture. Multiplicative updates (Silvey, Titterington and Torsney
-    1978) are repeated until no part exceeds the mean by more than ``close``, relatively.
+    By multiplicative updates (Silvey, Titterington and Torsney 1978). The slope M^-1 G M^-1 is
+    taken at the mixture; no part exceeds the mean by more than ``close``, relatively.
     """
     flat = np.array([part.ravel() for part in parts])
     k = criterion.domain
@@ -107,14 +103,12 @@ def weigh(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the best probabilities of rows, by Newton's method with a barrier.
 
-    Also returned are the slope M^-1 G M^-1 there, and the multipliers of sum pi u = 1.
-
-    Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
-    larger one (the equivalence theorem for A-optimality under linear constraints); a row
-    outside the program with a larger one lowers the objective if it is added.
-
+    Also the slope M^-1 G M^-1 there, and the multipliers of sum pi u = 1.
     Shapes: `rows` (outputs, domain), `pi` (outputs,).
     """
+    # Every row with pi > 0 has the same value of `Criterion.priced` at the optimum, and no row a
+    # larger one (the equivalence theorem for A-optimality under linear constraints); a row outside
+    # the program with a larger one lowers the objective if it is added.
     u = rows / (rows @ criterion.prior)[:, None]
     count, k = u.shape
     multipliers: Floats = np.zeros(k)
@@ -160,8 +154,7 @@ def weigh(
 def variances_by_input(table: Floats, gram: Floats, prior: Floats) -> Floats:
     """Return for each input the sum of variances of the unbiased estimate best for the prior.
 
-    Shapes: `table` (outputs, domain), `gram` (domain, domain), `prior` (domain,); returns
-    (domain,).
+    Shapes: `table` (outputs, domain), `gram` (domain, domain); `prior` and the result (domain,).
     """
     seen = table @ prior
     # Outputs that never occur would divide by 0 and inform of nothing.
@@ -254,10 +247,9 @@ def saddle_point(
 def least_favourable(gram: Floats, table: Floats, prior: Floats, close: float = 1e-9) -> Floats:
     """Return the prior for which the best estimate from a table has the most average variance.
 
-    That estimate has the least variance for the worst input.
-
     Shapes: `gram` (domain, domain), `table` (outputs, domain), `prior` (domain,).
     """
+    # The estimate best for it has the least variance for the worst input.
     k, ones = len(gram), np.ones(len(table))
     usual = _USUAL * float(np.trace(gram)) / k
     mu = np.inf
@@ -294,11 +286,9 @@ def _within(x: Floats, step: Floats) -> float:
 def _derivatives(
     gram: Floats, rows: Floats, theta: Floats, prior: Floats
 ) -> tuple[float, Floats, Floats]:
-    """Return the average variance, its gradient by (theta, prior), and its second derivatives.
-
-    With u = s / (p's) for a row s, m = p's and the slope S = M^-1 G M^-1, the gradient is -m u'S u
-    for theta, and sum_s theta m u u'S u - diag(G) for p.
-    """
+    """Return the average variance, its gradient by (theta, prior), and its second derivatives."""
+    # With u = s / (p's) for a row s, m = p's and the slope S = M^-1 G M^-1, the gradient is -m u'S
+    # u for theta, and sum_s theta m u u'S u - diag(G) for p.
     count, k = rows.shape
     mass = rows @ prior
     u = rows / mass[:, None]

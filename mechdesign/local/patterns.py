@@ -1,7 +1,4 @@
-"""Patterns: the sets of inputs that rows of an extremal mechanism favour.
-
-This module has families of patterns to start from, and a local search for better ones.
-"""
+"""Patterns: the sets of inputs that rows of an extremal mechanism favour, and a search for them."""
 
 from __future__ import annotations
 
@@ -28,10 +25,8 @@ Patterns: TypeAlias = npt.NDArray[np.bool_]
 
 
 def flat(size: int, ratio: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Return a subset of a cycle that is nearly a difference set.
-
-    It has about 1 / (ratio + 1) of the elements, and its differences are about equally frequent.
-    """
+    """Return a subset of a cycle, about 1 / (ratio + 1) of it, that is nearly a difference set."""
+    # That is: its differences are about equally frequent.
     count = max(1, min(size - 1, round(size / (1 + ratio))))
 
     def unevenness(chosen: npt.NDArray[np.bool_]) -> int:
@@ -67,13 +62,11 @@ def turned(pattern: npt.NDArray[np.bool_]) -> Patterns:
 
 
 def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Patterns]:
-    """Yield balanced sets from which mechanisms are mixed and the search starts.
-
-    There are three families: blocks of adjacent items, of all sizes and in all rotations, as in
-    `rangeq.CircularHistogram`; partitions of the items into cells of all widths and offsets, where
-    the rotations of one pattern of cells are taken; and, for powers of two, the parities of
-    subsets of the bits.
-    """
+    """Yield balanced sets from which mechanisms are mixed and the search starts."""
+    # There are three families: blocks of adjacent items, of all sizes and in all rotations, as in
+    # `rangeq.CircularHistogram`; partitions of the items into cells of all widths and offsets,
+    # where the rotations of one pattern of cells are taken; and, for powers of two, the parities of
+    # subsets of the bits.
     item, doublings = np.arange(domain), (domain - 1).bit_length()
     offsets = 16 if domain <= 128 else 8  # each costs an information matrix of domain^2 numbers
     for number in sorted({min(2**step, domain) for step in range(1, doublings + 1)}):
@@ -98,10 +91,8 @@ def balanced(domain: int, ratio: float, rng: np.random.Generator) -> Iterator[Pa
 def climb(
     criterion: Criterion, slope: Floats, multipliers: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return a local maximum of `Criterion.priced`, reached from a given pattern.
-
-    No change of one input and no exchange of two increases the value.
-    """
+    """Return a local maximum of `Criterion.priced` under changes of an input, from a pattern."""
+    # No exchange of two inputs increases the value either.
     p, extra, chosen = criterion.prior, criterion.ratio - 1, pattern.copy()
     row = 1 + extra * chosen
     diagonal, by_slope = np.diag(slope), slope @ row
@@ -152,10 +143,8 @@ def climb(
 def turn_climb(
     criterion: Criterion, slope: Floats, pattern: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return a local maximum for all rotations of a pattern together, keeping its size.
-
-    All rotations are taken to have the same mass.
-    """
+    """Return a local maximum for all rotations of a pattern together, keeping its size."""
+    # All rotations are taken to have the same mass.
     k, chosen = len(pattern), pattern.copy()
     place = np.arange(k)
     kernel = np.zeros(k)
@@ -224,7 +213,6 @@ def square(
     Returns
     -------
     Design
-        The exact table of shape (domain, domain), and the certificate that it is optimal.
 
     Raises
     ------
@@ -249,10 +237,7 @@ NAMES = ("histogram", "prefixes", "ranges")
 
 
 def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
-    """Return the Gram matrix W'W of a workload, (domain, domain), and its number of queries.
-
-    Shapes: `workload` (queries, domain).
-    """
+    """Return the Gram matrix W'W of a workload (queries, domain), and its number of queries."""
     if isinstance(workload, str):
         item = np.arange(domain, dtype=np.float64)
         least, most = np.minimum.outer(item, item), np.maximum.outer(item, item)
@@ -287,10 +272,7 @@ def gram(workload: str | npt.ArrayLike, domain: int) -> tuple[Floats, int]:
 
 
 def marginals(cardinalities: Sequence[int], way: int) -> Floats:
-    """Return all cells of all marginals of ``way`` attributes, of shape (cells, items).
-
-    Items are numbered with the last attribute fastest.
-    """
+    """Return all cells of all marginals of ``way`` attributes, (cells, items), last one fastest."""
     sizes = _sizes(cardinalities)
     way = whole(way, "way", 0, len(sizes), what="a number of attributes")
     blocks = []
@@ -306,10 +288,8 @@ def marginals(cardinalities: Sequence[int], way: int) -> Floats:
 
 
 def parities(attributes: int, way: int) -> Floats:
-    """Return all parities of 1 .. ``way`` bits, Walsh-Hadamard rows of shape (queries, items).
-
-    A query is the sum over items of (-1)^(the sum of the chosen bits).
-    """
+    """Return all parities of 1 .. ``way`` bits, Walsh-Hadamard rows of shape (queries, items)."""
+    # A query is the sum over items of (-1)^(the sum of the chosen bits).
     attributes = whole(attributes, "attributes", 1, 16)
     way = whole(way, "way", 1, attributes, what="a number of attributes")
     sets = [
@@ -321,10 +301,7 @@ def parities(attributes: int, way: int) -> Floats:
 
 
 def product(*workloads: npt.ArrayLike) -> Floats:
-    """Return queries on several attributes: every product of one query of each.
-
-    Items are numbered with the last attribute fastest.
-    """
+    """Return queries on several attributes, the last fastest: products of one query of each."""
     result: Floats = np.ones((1, 1))
     for workload in workloads:
         matrix = np.asarray(workload, dtype=np.float64)

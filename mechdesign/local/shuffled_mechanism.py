@@ -53,8 +53,8 @@ class ShuffleDesign:
     queries : int
         How many queries the workload has.
     variance : float
-        The sum over all queries of the variance of the best unbiased estimate from one user,
-        averaged over inputs, all equally likely. For n users, divide by n.
+        The sum over queries of the variance of the best unbiased estimate from one user, for
+        equally likely inputs. For n users, divide by n.
     bound : float
         No table has less whose second moment of W (`mechdesign.local.bounds`) is for no two
         items larger than this one's, nor than that of randomised response with the same
@@ -137,7 +137,6 @@ def shuffle_optimal(
     Returns
     -------
     ShuffleDesign
-        The exact mechanism, its proved privacy, its variance, and a bound.
 
     Raises
     ------
@@ -220,11 +219,9 @@ def _hidden(
     moment: float,
     meter: ProgressMeter,
 ) -> tuple[Mechanism, Shuffled]:
-    """Return the table with nearly the least blanket whose shuffled reports keep (epsilon, delta).
-
-    With so much that reports keep epsilon alone, delta is 0: that is where the search ends at the
-    latest.
-    """
+    """Return the table with nearly the least blanket whose shuffled reports keep the privacy."""
+    # With so much blanket that reports keep epsilon alone, delta is 0: that is where the search
+    # ends at the latest.
     ratio, most = float(np.exp(float(epsilon))), windows.most()
     kept: dict[float, tuple[Mechanism, Shuffled]] = {}
 

@@ -44,27 +44,15 @@ _LOWEST = -28.0  # the least logarithm of a share or a height, relative to the l
 
 
 class Target(NamedTuple):
-    """A target: the workload whose variance is minimised, and the constraint on the moment.
+    """A target: the workload whose variance is minimised, and the constraint on the moment."""
 
-    Attributes
-    ----------
-    gram : numpy.ndarray of float64
-        The Gram matrix of the queries, shape (domain, domain).
-    ratio : float
-        e^epsilon, of the collection.
-    moment : float
-        The largest second moment of W that two items may have.
-    """
-
-    gram: Floats
-    ratio: float
-    moment: float
+    gram: Floats  # the Gram matrix of the queries, shape (domain, domain)
+    ratio: float  # e^epsilon, of the collection
+    moment: float  # the largest second moment of W that two items may have
 
     def blanket(self, apart: float) -> tuple[float, float]:
-        """Return the least gamma for which the moment is reached, and its derivative.
-
-        ``apart`` is the largest sum of (s_x - e s_z)^2 / b; the derivative is by it.
-        """
+        """Return the least gamma for which the moment is reached, and its derivative."""
+        # ``apart`` is the largest sum of (s_x - e s_z)^2 / b.
         drift = (self.ratio - 1) ** 2
         half = apart - drift + self.moment / 2
         # (A - D) gamma^2 - 2 half gamma + A = 0, where D = (e - 1)^2. The usual formula would
@@ -78,24 +66,14 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of some widths over a domain, with their probabilities.
+    """Windows of some widths over a domain, with their probabilities."""
 
-    Attributes
-    ----------
-    domain : int
-        The number of items, at least 1.
-    widths : tuple of int
-        At least 1 each.
-    heights : numpy.ndarray of float64
-        Shape (sum of the widths,): how likely a truthful report is the window of each width that
-        has the user's item at each of its places; the sum is 1.
-    shares : numpy.ndarray of float64
-        Shape (widths,): how likely a report of the blanket has each width; the sum is 1.
-    """
-
-    domain: int
-    widths: tuple[int, ...]
+    domain: int  # the number of items, at least 1
+    widths: tuple[int, ...]  # at least 1 each
+    # Shape (sum of the widths,): how likely a truthful report is the window of each width that has
+    # the user's item at each of its places; the sum is 1.
     heights: Floats
+    # Shape (widths,): how likely a report of the blanket has each width; the sum is 1.
     shares: Floats
 
     @property
@@ -110,10 +88,8 @@ class Windows:
 
     @property
     def index(self) -> Integers:
-        """The number of the height that each output has for each item: shape (outputs, domain).
-
-        Where a window does not cover an item that is the number of heights.
-        """
+        """The number of the height that each output has for each item: shape (outputs, domain)."""
+        # Where a window does not cover an item it is the number of heights.
         item, blocks, before = np.arange(self.domain), [], 0
         for width in self.widths:
             place = item - np.arange(width + self.domain - 1)[:, None] + width - 1
@@ -140,10 +116,8 @@ class Windows:
         return float(_pairs(self.truth, self.blanket, ratio).max())
 
     def weights(self, gamma: float, units: int) -> list[list[int]]:
-        """Return the table with a blanket of about ``gamma``; each column adds up to ``units``.
-
-        The rounding is the same for all items, so that what is alike stays alike.
-        """
+        """Return the table with a blanket of about ``gamma``; each column adds up to ``units``."""
+        # The rounding is the same for all items, so that what is alike stays alike.
         low = [
             # At least one unit each, so that every output is possible under every item: alpha is
             # above 0.
@@ -303,7 +277,7 @@ def _pairs(laws: Floats, blanket: Floats, ratio: float) -> Floats:
 
 
 def largest_moment(table: Floats, ratio: float) -> float:
-    """Return the largest second moment of W over all pairs of inputs, under the largest blanket.
+    """Return the largest second moment of W over pairs of inputs, under the largest blanket.
 
     Shapes: `table` (outputs, inputs).
     """

@@ -1,7 +1,4 @@
-"""workload_optimal(...): the local mechanism of least variance for a set of linear queries.
-
-It comes with a bound on the variance of every other.
-"""
+"""workload_optimal(...): the local mechanism of least variance for linear queries, with a bound."""
 
 from __future__ import annotations
 
@@ -83,8 +80,8 @@ class WorkloadDesign:
     gram : numpy.ndarray of float64
         The Gram matrix of the queries, shape (domain, domain).
     prior : numpy.ndarray of float64
-        The prior of the inputs, shape (domain,); for the worst case the least favourable one. The
-        estimate is the best for this prior.
+        Of the inputs, shape (domain,); for the worst case the least favourable one. The estimate is
+        best for it.
     """
 
     mechanism: Mechanism
@@ -99,8 +96,7 @@ class WorkloadDesign:
     def gap(self) -> float:
         """The excess of the variance over the bound, relative to it; infinite when that is 0.
 
-        It is 0 when the variance is no more than rounding, as for a workload that asks for the
-        total only.
+        It is 0 when the variance is only rounding, as for a workload that asks for the total alone.
         """
         ratio = float(1 / self.mechanism.privacy.alpha)
         usual = max(1.0, 4 * ratio / (ratio - 1) ** 2) * float(np.trace(self.gram))
@@ -165,7 +161,6 @@ def workload_optimal(
     Returns
     -------
     WorkloadDesign
-        The exact mechanism, its variance, and a lower bound on that of every other.
 
     Raises
     ------
@@ -267,12 +262,10 @@ class _Search:
         return slope
 
     def _needed(self, parts: Floats) -> Patterns:
-        """Return which sets are kept, shape (sets,).
-
-        These are the sets with a weight above a threshold. The threshold is lowered until the
-        smallest eigenvalue of the information matrix keeps a tenth of its value: frequencies that
-        the workload does not need may be estimable by sets of small weight only.
-        """
+        """Return which sets are kept, shape (sets,): those with a weight above a threshold."""
+        # The threshold is lowered until the smallest eigenvalue of the information matrix keeps a
+        # tenth of its value: frequencies that the workload does not need may be estimable by sets
+        # of small weight only.
         flat = parts.reshape(len(parts), -1)
         least = np.linalg.eigvalsh((self.shares @ flat).reshape(parts[0].shape))[0]
         threshold = _LEAST_SHARE
@@ -339,10 +332,9 @@ class _Search:
     def _run_rows(
         self, patterns: Patterns, theta: Floats, bound: float, rounds: int, worst: bool = False
     ) -> tuple[Patterns, Floats, float]:
-        """Weigh single rows, and add those that pricing finds.
-
-        For the worst input rows of negligible weight are kept, since they hold the prior in place.
-        """
+        """Weigh single rows, and add those that pricing finds."""
+        # For the worst input rows of negligible weight are kept, since they hold the prior in
+        # place.
         weighed = self._for_the_worst if worst else self._for_the_prior
         k = self.criterion.domain
         everything = _all_patterns(k) if k <= _ALL_PATTERNS else None
@@ -416,12 +408,10 @@ class _Search:
         known: Patterns,
         tries: Sequence[int],
     ) -> float:
-        """Return a lower bound on the variance of any mechanism, from the information of one.
-
-        tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0. The most
-        that a pattern is worth is that of the known ones if they are all, otherwise a bound, by so
-        many rounds of branch and bound.
-        """
+        """Return a lower bound on the variance of any mechanism, from the information of one."""
+        # tr(G M^-1) >= 2 t^(1/2) least - t (most + multipliers' 1), maximised over t > 0. The most
+        # that a pattern is worth is that of the known ones if they are all, otherwise a bound, by
+        # so many rounds of branch and bound.
         asked, gram = self.criterion, self.gram
         inverse = np.linalg.inv(asked.information(rows, theta))
         # The multiplier t S, with S = M^-1 G M^-1: tr(G N^-1) + t tr(S N) >= 2 t^(1/2) tr(G M^-1)
@@ -443,11 +433,9 @@ class _Search:
         return bound
 
     def _starts(self, patterns: Patterns, slope: Floats, count: int) -> Patterns:
-        """Return starting patterns for the search.
-
-        Half are present rows with a few changes; half follow random directions in which the slope
-        is steep.
-        """
+        """Return starting patterns for the search."""
+        # Half are present rows with a few changes; half follow random directions in which the slope
+        # is steep.
         k = self.criterion.domain
         values, vectors = np.linalg.eigh(slope)
         # A tenth of the entries flipped: out of the local maximum that the row is, but near it.
@@ -462,10 +450,9 @@ class _Search:
         return starts[starts.any(axis=1) & ~starts.all(axis=1)]
 
     def run_worst(self) -> tuple[Patterns, Floats, float]:
-        """Minimise the worst case over inputs, by the least favourable prior.
-
-        The smallest worst case equals the largest, over priors, of the smallest average (minimax).
-        """
+        """Minimise the worst case over inputs, by the least favourable prior."""
+        # The smallest worst case equals the largest, over priors, of the smallest average
+        # (minimax).
         if self.criterion.domain <= _ONE_BY_ONE:
             if self.criterion.domain <= _AT_ONCE:
                 self.sets, self.shares = [_all_patterns(self.criterion.domain)], np.ones(1)
@@ -535,12 +522,10 @@ def _all_patterns(k: int) -> Patterns:
 
 
 def _exact(patterns: Patterns, theta: Floats, privacy: Privacy) -> list[list[int]]:
-    """Return integer weights that add up to `_UNITS` per column, with no ratio above 1 / alpha.
-
-    The given rows get all but `_REPAIR` of the users, rounded down. The rest is given to rows that
-    favour one input each by a ratio of about the square root of what is allowed. That margin is
-    enough to absorb what the rounding left of each column.
-    """
+    """Return integer weights that add up to `_UNITS` per column, with no ratio above 1 / alpha."""
+    # The given rows get all but `_REPAIR` of the users, rounded down. The rest is given to rows
+    # that favour one input each by a ratio of about the square root of what is allowed. That margin
+    # is enough to absorb what the rounding left of each column.
     k, ratio = patterns.shape[1], 1 / privacy.alpha
     table = []
     for pattern, weight in zip(patterns.tolist(), theta.tolist(), strict=True):

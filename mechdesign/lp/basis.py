@@ -31,10 +31,8 @@ class SingularBasis(ArithmeticError):
 class Factorization:
     """The factorisation of a square matrix whose row r is ``{variable: coefficient}``.
 
-    It solves systems with the matrix and with its transpose.
-
-    Coefficients are not 0; as many rows as variables. Raises SingularBasis when the rows are
-    dependent.
+    Coefficients are not 0. It solves systems with the matrix and its transpose. Raises
+    SingularBasis for dependent rows.
     """
 
     def __init__(self, rows: Sequence[Mapping[int, fmpq]], variables: Sequence[int]) -> None:
@@ -150,10 +148,7 @@ class Factorization:
         return x
 
     def solve_transposed(self, right: Mapping[int, fmpq]) -> list[fmpq]:
-        """Return the y with ``sum_r y[r] * (row r of the matrix) == right`` in every variable.
-
-        Variables that ``right`` does not mention have the right side 0.
-        """
+        """Return the y with ``sum_r y[r] * (row r of the matrix) == right``, 0 where not given."""
         # Weighted by slope[v] and summed over a component, the multipliers of the short rows
         # of its tree cancel: what is left determines the multipliers of the long rows, and then of
         # the row outside the tree.
@@ -205,11 +200,9 @@ def basic(
     bounds: Sequence[fmpq],
     free: Collection[int] = (),
 ) -> tuple[dict[int, fmpq], list[fmpq]]:
-    """Return a vertex of the smallest face of ``x >= 0, rows x >= bounds`` that contains a point.
-
-    Variables and slacks that are 0 at the point stay 0. The point itself is returned if it is a
-    vertex.
-    """
+    """Return a vertex of the smallest face of ``x >= 0, rows x >= bounds`` around a point."""
+    # Variables and slacks that are 0 at the point stay 0. The point itself is returned if it is a
+    # vertex.
     slack = [
         sum((a * point[v] for v, a in row.items()), -bound)
         for row, bound in zip(rows, bounds, strict=True)
@@ -300,32 +293,21 @@ class Program:
 
 @dataclass(frozen=True)
 class Reduced:
-    """A reduced program: one variable for each orbit of a symmetry, and no constraint twice.
-
-    Attributes
-    ----------
-    program : Program
-        The smaller program.
-    orbit : numpy.ndarray of int64
-        Shape (variables,): for each variable of the original, the one of ``program`` it became.
-    origin : tuple of numpy.ndarray of int64
-        ``origin[g][r]`` is the constraint of ``program``, numbered through all groups, that stands
-        for constraint r of group g; -1 if constraint r is vacuous, or repeats an earlier one.
-    sign : tuple of numpy.ndarray of int64
-        ``sign[g][r]`` is -1 if that constraint is constraint r negated, else 1.
-    """
+    """A reduced program: one variable for each orbit of a symmetry, and no constraint twice."""
 
     program: Program
+    # Shape (variables,): for each variable of the original, the one of ``program`` it became.
     orbit: Integers
+    # ``origin[g][r]`` is the constraint of ``program``, numbered through all groups, that stands
+    # for constraint r of group g; -1 if constraint r is vacuous, or repeats an earlier one.
     origin: tuple[Integers, ...]
+    # ``sign[g][r]`` is -1 if that constraint is constraint r negated, else 1.
     sign: tuple[Integers, ...]
 
     def expand(self, multipliers: Sequence[Fraction]) -> list[dict[int, Fraction]]:
-        """Return dual values of the original program, by group, from those of the smaller one.
-
-        Constraints that became one share its value equally. The result is feasible and has the
-        same value, because the set of constraints merged into one is closed under the symmetry.
-        """
+        """Return dual values of the original program, by group, from those of the smaller one."""
+        # Constraints that became one share its value equally. The result is feasible and has the
+        # same value, because the set of constraints merged into one is closed under the symmetry.
         # Counted from -1 on, so that vacuous and repeated constraints fall into the bin that is cut
         # off.
         merged = np.bincount(np.concatenate(self.origin) + 1, minlength=len(multipliers) + 1)[
@@ -348,9 +330,8 @@ class Reduced:
 def reduce_by_symmetry(program: Program, symmetry: Integers) -> Reduced | None:
     """Return the orbit reduction by a symmetry (an involution); None for an asymmetric program.
 
-    When costs and constraints are unchanged by it, averaging a mechanism with its image keeps
-    feasibility and cost (Theorem 8), so the optimum stays the same. Whether they are unchanged is
-    checked here, constraint by constraint.
+    Averaging a mechanism with its image keeps feasibility and cost (Theorem 8), and so the optimum,
+    when costs and constraints are unchanged: that is checked, constraint by constraint.
     """
     if any(program.cost[v] != program.cost[w] for v, w in enumerate(symmetry.tolist())):
         return None

@@ -68,14 +68,13 @@ class Constraints:
         Parameters
         ----------
         larger, smaller : array_like
-            Variable numbers: integer arrays that broadcast together, one constraint for each entry.
+            Variable numbers: integer arrays that broadcast together, in row-major order.
         factor : Fraction, int, str or Decimal, default 1
             An exact number of any sign; floats are refused (`InexactNumber`).
 
         Returns
         -------
         Constraints
-            Inequalities in two variables, in row-major order of the broadcast arrays.
         """
         return cls(
             _pairs(larger, smaller), (Fraction(1), -exact(factor, "factor")), Fraction(0), False
@@ -88,12 +87,11 @@ class Constraints:
         Parameters
         ----------
         first, second : array_like
-            Variable numbers: integer arrays that broadcast together, one constraint for each entry.
+            As for `at_least`.
 
         Returns
         -------
         Constraints
-            Equations in two variables, in row-major order of the broadcast arrays.
         """
         return cls(_pairs(first, second), (Fraction(1), Fraction(-1)), Fraction(0), True)
 
@@ -104,14 +102,13 @@ class Constraints:
         Parameters
         ----------
         cells : array_like
-            Variable numbers: an integer array of any shape, one constraint for each entry.
+            Variable numbers: an integer array of any shape, in row-major order.
         value : Fraction, int, str or Decimal
             An exact number; floats are refused (`InexactNumber`).
 
         Returns
         -------
         Constraints
-            Inequalities in one variable, in row-major order of ``cells``.
         """
         return cls(_numbers(cells).reshape(-1, 1), (Fraction(1),), exact(value, "value"), False)
 
@@ -121,15 +118,12 @@ class Constraints:
 
         Parameters
         ----------
-        cells : array_like
-            Variable numbers: an integer array of any shape, one constraint for each entry.
-        value : Fraction, int, str or Decimal
-            An exact number; floats are refused (`InexactNumber`).
+        cells, value : array_like, exact number
+            As for `at_least_value`.
 
         Returns
         -------
         Constraints
-            Inequalities in one variable, in row-major order of ``cells``.
         """
         return cls(_numbers(cells).reshape(-1, 1), (Fraction(-1),), -exact(value, "value"), False)
 
@@ -140,7 +134,7 @@ class Constraints:
         Parameters
         ----------
         cells : array_like
-            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
+            Variable numbers: integers of shape (constraints, terms), or (terms,) for one
             constraint.
         value : Fraction, int, str or Decimal
             An exact number; floats are refused (`InexactNumber`).
@@ -148,7 +142,6 @@ class Constraints:
         Returns
         -------
         Constraints
-            One inequality for each row.
         """
         rows = np.atleast_2d(_numbers(cells))
         return cls(rows, (Fraction(1),) * rows.shape[1], exact(value, "value"), False)
@@ -159,16 +152,12 @@ class Constraints:
 
         Parameters
         ----------
-        cells : array_like
-            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
-            constraint.
-        value : Fraction, int, str or Decimal
-            An exact number; floats are refused (`InexactNumber`).
+        cells, value : array_like, exact number
+            As for `sum_at_least`.
 
         Returns
         -------
         Constraints
-            One inequality for each row.
         """
         rows = np.atleast_2d(_numbers(cells))
         return cls(rows, (Fraction(-1),) * rows.shape[1], -exact(value, "value"), False)
@@ -179,16 +168,12 @@ class Constraints:
 
         Parameters
         ----------
-        cells : array_like
-            Variable numbers: an integer array of shape (constraints, terms), or (terms,) for one
-            constraint.
-        value : Fraction, int, str or Decimal
-            An exact number; floats are refused (`InexactNumber`).
+        cells, value : array_like, exact number
+            As for `sum_at_least`.
 
         Returns
         -------
         Constraints
-            One equation for each row.
         """
         rows = np.atleast_2d(_numbers(cells))
         return cls(rows, (Fraction(1),) * rows.shape[1], exact(value, "value"), True)
@@ -198,7 +183,7 @@ class Constraints:
         return replace(self, name=name)
 
     def violations(self, x: Sequence[int], denominator: int) -> Iterator[int]:
-        """Yield the constraints that the point ``x / denominator`` breaks, in order.
+        """Yield the rows of ``cells`` that the point ``x / denominator`` breaks, in order.
 
         Only integers are multiplied and compared, so the check is exact and quick.
 
@@ -212,7 +197,6 @@ class Constraints:
         Yields
         ------
         int
-            The number of a constraint, its row of ``cells``.
         """
         # Both sides times scale * denominator: comparing integers needs no greatest common
         # divisors, which take most of the time of Fraction.
@@ -227,15 +211,7 @@ class Constraints:
     def find(self, cells: npt.ArrayLike) -> Integers:
         """Return the numbers of the constraints over these variables; KeyError where there is none.
 
-        Parameters
-        ----------
-        cells : array_like
-            Variable numbers, integers, shape (constraints, terms).
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (constraints,): rows of ``self.cells``.
+        Shapes: `cells` (constraints, terms), variable numbers; returns (constraints,).
         """
         rows = np.ascontiguousarray(_numbers(cells))
         return np.array([self._number[row.tobytes()] for row in rows], dtype=np.int64)
@@ -263,10 +239,11 @@ class Constraints:
 def canonical(groups: Sequence[Constraints]) -> Iterator[tuple[Integers, Integers]]:
     """Yield for each group a code for each constraint, and its sign.
 
-    Two constraints are the same, up to sign, if and only if their codes are equal. A code lists the
-    variables with their coefficients in order, then the kind of constraint. ``a - b == 0`` and
-    ``b - a == 0`` are the same with opposite signs; every other constraint has sign 1.
+    Two constraints are the same, up to sign, if and only if their codes are equal.
     """
+    # A code lists the variables with their coefficients in order, then the kind of constraint.
+    # ``a - b == 0`` and ``b - a == 0`` are the same with opposite signs; every other constraint has
+    # sign 1.
     # Codes are integers, so that rows of bytes can be compared: coefficients and right sides are
     # numbered over all groups together, as equal constraints may be in different groups.
     number = {

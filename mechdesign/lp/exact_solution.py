@@ -1,6 +1,4 @@
-"""Exact primal and dual solutions of a program, from a basis found in floats.
-
-Together they prove optimality.
+"""Exact primal and dual solutions of a program, which prove optimality, from a basis of floats.
 
 1. HiGHS suggests an optimal basis. Its linear system is solved exactly (`simplex.Vertex`): a vertex
    x and multipliers y.
@@ -48,15 +46,11 @@ _FINE, _FINEST = fmpq(1, 10**6), fmpq(1, 10**9)
 
 @dataclass(frozen=True)
 class Solution:
-    """A solution of a program: its optimum and the multipliers that prove it, both exact.
-
-    ``multipliers[r]`` belongs to constraint r, counted through all groups. ``refinements`` is the
-    number of refinements that were needed.
-    """
+    """A solution of a program: its optimum and the multipliers that prove it, both exact."""
 
     x: list[Fraction]
-    multipliers: list[Fraction]
-    refinements: int
+    multipliers: list[Fraction]  # one for each constraint, counted through all groups
+    refinements: int  # the number that were needed
 
 
 def certify(
@@ -69,10 +63,11 @@ def certify(
 ) -> Solution:
     """Solve a program of `mechanism_program`, reduced or not, exactly.
 
-    Where floats find no feasible point, ``denied`` is called, which may raise an error with a proof
-    that there is none; if it returns, exact simplex steps decide. ``sizes``, about as large as the
-    variables, scale them for the interior point method, which cannot tell 1e-9 from 0.
+    ``denied`` is called where floats find no feasible point, and may raise an error with a proof
+    that there is none. ``sizes`` (variables,) are about as large as the variables.
     """
+    # If ``denied`` returns, exact simplex steps decide. The sizes scale the variables for the
+    # interior point method, which cannot tell 1e-9 from 0.
     problem = Problem.of(program)
     vertex, refinements = _best_vertex(problem, max_refinements, max_work, progress, denied, sizes)
     if not vertex.optimal:
@@ -141,10 +136,8 @@ def _first_vertex(
     progress: Progress | None,
     denied: Callable[[], None] | None,
 ) -> Vertex:
-    """Return the vertex that HiGHS finds.
-
-    Where it finds none, or says that there is none, exact simplex steps decide, if affordable.
-    """
+    """Return the vertex that HiGHS finds."""
+    # Where it finds none, or says that there is none, exact simplex steps decide, if affordable.
     failure: Exception | None = None
     # Presolve may decide infeasibility within tolerances, or return a basis that is singular in
     # exact arithmetic; without it HiGHS works on the very program.
@@ -171,12 +164,10 @@ def _first_vertex(
 
 
 def _refined(vertex: Vertex, floats: FloatProgram, unit: fmpq, progress: Progress | None) -> Basis:
-    """Return a better basis, from the program centred at a vertex and scaled, with explicit slacks.
-
-    While the vertex is infeasible, negative reduced costs are set to 0 and the others scaled by
-    1 / ``unit``, which keeps their accuracy. Once it is feasible, the costs are scaled by their
-    violation. If both were scaled at once, the program could be unbounded.
-    """
+    """Return a better basis, from the program centred at a vertex, scaled, with slacks."""
+    # While the vertex is infeasible, negative reduced costs are set to 0 and the others scaled by
+    # 1 / ``unit``, which keeps their accuracy. Once it is feasible, the costs are scaled by their
+    # violation. If both were scaled at once, the program could be unbounded.
     equality = vertex.problem.equality
     inequality = np.flatnonzero(~equality)
     rows, variables = floats.matrix.shape

@@ -58,11 +58,9 @@ class FloatProgram:
         )
 
     def scaled(self, sizes: Floats) -> FloatProgram:
-        """Return the same program in variables that are divided by these ``sizes``, all above 0.
-
-        Bounds of constraints other than 0 stay the same, the other constraints are scaled to
-        coefficients of at most 1. The bases are the same.
-        """
+        """Return the same program, of the same bases, in variables divided by ``sizes`` > 0."""
+        # Bounds of constraints other than 0 stay the same, the other constraints are scaled to
+        # coefficients of at most 1.
         matrix = sparse.csr_array(self.matrix * sizes)
         # Scaling a row with the right side 0 changes nothing but how tolerances count; one with
         # another right side would have to be scaled with it, and sums of probabilities are of order
@@ -97,10 +95,8 @@ def solve(
     presolve: bool = True,
     progress: Progress | None = None,
 ) -> Optimum:
-    """Return a basis that is optimal to within floating point tolerances.
-
-    It is the last basis if the solver could not tell whether that is optimal.
-    """
+    """Return a basis that is optimal to within floating point tolerances."""
+    # It is the last basis if the solver could not tell whether that is optimal.
     highs = _SilentHighs()  # type: ignore[no-untyped-call]
     # Reproducible; and programs of this size gain nothing from threads.
     highs.setOptionValue("threads", 1)
@@ -174,10 +170,8 @@ class _SilentHighs(highspy.Highs):
 
 
 def _run(highs: highspy.Highs) -> None:
-    """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once.
-
-    Not by `startSolve`, whose locks belong to the class: it refuses where any thread solves.
-    """
+    """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once."""
+    # Not by `startSolve`, whose locks belong to the class: it refuses where any thread solves.
     stopped, failures = threading.Event(), list[BaseException]()
 
     def stop(event: Any) -> None:

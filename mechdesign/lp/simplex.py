@@ -23,8 +23,8 @@ from mechdesign.lp.basis import ONE, ZERO, Factorization, Program, to_fmpq
 class Basis:
     """A basis: the sets of columns, and of constraints by their slacks, that are basic.
 
-    A constraint whose slack is not basic is tight. As many variables are basic, slacks included,
-    as there are constraints.
+    A constraint whose slack is not basic is tight. As many variables are basic as there are
+    constraints, slacks included.
     """
 
     columns: Booleans
@@ -96,10 +96,7 @@ class Problem:
 
 
 class Vertex:
-    """A vertex: the exact solution of a basis, primal (x, slack) and dual (y, reduced).
-
-    Raises SingularBasis when the basis has none.
-    """
+    """The exact solution of a basis, primal (x, slack), dual (y, reduced), or SingularBasis."""
 
     def __init__(self, problem: Problem, basis: Basis) -> None:
         self.problem, self.basis = problem, basis
@@ -216,10 +213,10 @@ class Vertex:
 def reoptimised(vertex: Vertex, steps: int) -> Vertex:
     """Return an optimal vertex, by exact simplex steps; the last one if ``steps`` do not suffice.
 
-    The first half of the steps takes the largest violation each time, which is quick; the second
-    half Bland's rule, the first violation, which cannot cycle. Raises Infeasible when there is no
-    feasible point: that is then a proof.
+    Raises Infeasible when there is no feasible point: that is then a proof.
     """
+    # The first half of the steps takes the largest violation each time, which is quick; the second
+    # half Bland's rule, the first violation, which cannot cycle.
     left = steps
     # Near an optimum found in floats few values are negative, and repairing them by the dual method
     # keeps the costs nearly optimal; phase 1 with artificial variables would lose that.
@@ -249,10 +246,8 @@ def reoptimised(vertex: Vertex, steps: int) -> Vertex:
 
 
 def _dual_simplex(vertex: Vertex, steps: int) -> tuple[Vertex, int]:
-    """Return a feasible vertex, by the dual simplex method, and the number of steps left.
-
-    Costs are raised just enough that no reduced cost is negative.
-    """
+    """Return a feasible vertex, by the dual simplex method, and the number of steps left."""
+    # Costs are raised just enough that no reduced cost is negative.
     problem = vertex.problem
     # The dual method needs reduced costs of at least 0 to begin with. Basic columns have the
     # reduced cost 0, so that raising those of nonbasic ones changes neither the basis nor its

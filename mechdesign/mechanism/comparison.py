@@ -36,7 +36,7 @@ def compare(
     losses: Mapping[str, Loss] | None = None,
     properties: Sequence[PropertyLike] = (),
 ) -> Comparison:
-    """One row a mechanism, for inputs drawn from ``prior`` (uniform if None).
+    """Compare mechanisms: one row each, for inputs drawn from ``prior`` (uniform if None).
 
     Columns: ``L0`` (plain, the chance of a wrong answer), ``scaled L0`` (eq. 6.1; always for
     uniform inputs), ``L1``, both `StandardErrors`: that of a published count (``RMSE``) and that of
@@ -48,7 +48,6 @@ def compare(
     mechanisms : mapping of str to Mechanism
         By the names of their rows.
     prior : sequence of exact numbers, optional
-        How likely each input is.
     losses : mapping of str to Loss, optional
         More columns, by their names; each with the prior of its own.
     properties : sequence of Property, type or str, default ()
@@ -62,8 +61,7 @@ def compare(
     Raises
     ------
     ValueError
-        There is nothing to compare, the mechanisms differ in the number of inputs, or a property
-        is not known.
+        Nothing to compare, mechanisms of different numbers of inputs, or an unknown property.
     """
     if not mechanisms:
         raise ValueError("no mechanism to compare")
@@ -135,7 +133,7 @@ class StandardErrors:
 
     @classmethod
     def of(cls, table: Table, prior: Sequence[Rational] | None = None) -> StandardErrors:
-        """The errors of a table.
+        """Return the errors of a table, correct to nine digits at least.
 
         Parameters
         ----------
@@ -147,7 +145,6 @@ class StandardErrors:
         Returns
         -------
         StandardErrors
-            Correct to nine digits at least.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class ErrorDistribution:
         prior: Sequence[Fraction],
         errors: Sequence[Sequence[int]],
     ) -> ErrorDistribution:
-        """The error distribution of a table with integer weights.
+        """Return the error distribution of a table with integer weights, over its range of errors.
 
         Parameters
         ----------
@@ -55,7 +55,6 @@ class ErrorDistribution:
         Returns
         -------
         ErrorDistribution
-            Over all errors from the least to the largest.
         """
         least, largest = min(map(min, errors)), max(map(max, errors))
         totals = dict.fromkeys(range(least, largest + 1), Fraction(0))

@@ -48,8 +48,7 @@ class TrueCount:
     label : str
         The count.
     right : Fraction
-        The probability that what is published is right: the count itself, or the band that holds
-        it.
+        The probability that the count itself, or the band that holds it, is published.
     mean_square : Fraction
         The expected square of the distance from what is published to the count.
     bias : Fraction or None
@@ -205,9 +204,8 @@ class Explanation:
     def risks(self) -> tuple[PersonalRisk, ...]:
         """The risks of one person if the answer changes a count by one, and then if by more.
 
-        There is more where the claim of privacy has neighbours that differ by more than one, and
-        for pairs of counts, since one person may be in both. There is nothing where only one true
-        count is possible.
+        More: where the claim of privacy has such neighbours, and for pairs of counts, since one
+        person may be in both. There is nothing where only one true count is possible.
         """
         values, privacy = self.table.input_values, self.table.privacy
         claimed = {(j, k) for j, k in privacy.pairs(values.size).tolist()}
@@ -558,10 +556,8 @@ def _some(labels: Sequence[str], word: str = "or") -> str:
 
 
 def _shortest(joint: Sequence[int], share: Fraction) -> tuple[int, int]:
-    """Return the ends of the shortest run of numbers with this share of their sum.
-
-    Of several such runs it is the one of the largest sum, and of those the first.
-    """
+    """Return the ends of the shortest run of numbers with this share of their sum."""
+    # Of several such runs it is the one of the largest sum, and of those the first.
     needed = math.ceil(share * sum(joint))
     best, ends = (len(joint) + 1, 0), (0, len(joint) - 1)
     first = mass = 0

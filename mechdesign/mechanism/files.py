@@ -1,6 +1,4 @@
-"""A mechanism as a file.
-
-JSON is exact, and trusted only after everything in it has been checked again.
+"""A mechanism as a file: JSON is exact, and trusted only after all in it has been checked again.
 
 The JSON file holds integer ``weights`` over a common ``denominator`` (rows are outputs), the
 claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, with null for None),
@@ -287,10 +285,7 @@ def _require_texts(certificate: Certificate, table: Table) -> None:
 def load(
     path: str | os.PathLike[str], *, certificate: bool = True
 ) -> tuple[Table, Certificate | None]:
-    """Read a JSON file, and check digest, table, privacy and certificate.
-
-    Without ``certificate`` that of the file is neither read nor returned.
-    """
+    """Read a JSON file, and check digest, table, privacy and, if asked for, certificate."""
     loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
     content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
     chosen = {key: content[key] for key in _VERSIONS[content["version"]]}
@@ -422,7 +417,7 @@ def _property(text: str) -> Property:
 
 
 def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
-    """What a file says of a loss; of one that is no `Power` the costs of these values."""
+    """Return a loss as JSON values; of one that is no `Power` the costs of these values."""
     prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
     common = {"prior": prior, "worst_case": loss.worst_case}
     if isinstance(loss, Power):

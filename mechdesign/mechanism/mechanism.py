@@ -39,11 +39,9 @@ if TYPE_CHECKING:
 class Mechanism(Table):
     """A randomised answer to a count, as an exact table with a claim of privacy.
 
-    The table is ``P[i, j] = Pr[output i | input j]``.
-
-    Immutable; equal when the tables and the claims are equal. A table may be rectangular; columns
-    sum to exactly one. Constructing one does not check the claim: `audit` does, and `release`
-    refuses when it fails.
+    The table is ``P[i, j] = Pr[output i | input j]``, may be rectangular, and its columns sum to
+    exactly one. Immutable; equal when the tables and the claims are equal. Constructing one does
+    not check the claim: `audit` does, and `release` refuses when it fails.
 
     Parameters
     ----------
@@ -97,7 +95,7 @@ class Mechanism(Table):
         outputs: Values | None = None,
         inputs: Values | None = None,
     ) -> Mechanism:
-        """The mechanism with the table ``weights[i][j] / denominator``.
+        """Return the mechanism with the table ``weights[i][j] / denominator``, in lowest terms.
 
         Parameters
         ----------
@@ -115,7 +113,6 @@ class Mechanism(Table):
         Returns
         -------
         Mechanism
-            Weights and denominator are divided by their greatest common divisor.
 
         Raises
         ------
@@ -164,9 +161,7 @@ class Mechanism(Table):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One draw for each true count, exactly distributed as the table says.
-
-        No float is involved.
+        """Draw once for each true count, exactly distributed as the table says, without floats.
 
         Parameters
         ----------
@@ -267,14 +262,13 @@ class Mechanism(Table):
         path : str or os.PathLike
             A file that `save` wrote.
         certificate : bool, default True
-            False: the certificate is not read, and the mechanism has none. Digest, table and
-            privacy are checked as always. That is enough to release counts; it is faster, and needs
-            no import of what defines the properties that the certificate names.
+            False: the certificate is not read, and the mechanism has none. The rest is checked as
+            always. That is enough to release counts; it is faster, and needs no import of what
+            defines the properties that the certificate names.
 
         Returns
         -------
         Mechanism
-            As it was saved.
 
         Raises
         ------
@@ -287,7 +281,7 @@ class Mechanism(Table):
 
     @staticmethod
     def from_parts(table: Table, certificate: Certificate | None) -> Mechanism:
-        """The mechanism with this table and this certificate.
+        """Return the mechanism with this table and this certificate.
 
         What was computed from the table, such as its audit, is kept and not computed again.
 
@@ -301,7 +295,6 @@ class Mechanism(Table):
         Returns
         -------
         Mechanism
-            Equal to ``table`` in entries and claim.
         """
         mechanism = Mechanism.from_weights(
             table.weights,
@@ -354,14 +347,12 @@ def release_column(
 ) -> Read:
     """Write a CSV file with copied columns of another and released counts, or nothing at all.
 
-    What is read is UTF-8 with a header line, as spreadsheets and data frames write it: with any
-    line ends, with quotes around separators and line ends, with a byte order mark or without. Empty
-    lines at the end are no rows; elsewhere they are missing counts. A count is an integer, maybe
-    with a decimal part of one or two zeros, after a point or a comma: 7.0 and 7,0. Three zeros are
-    refused: 7.000 may be seven thousand.
-
-    What is written has the separator and the byte order mark of what is read, the line ends of
-    RFC 4180, and quotes where they are needed.
+    What is read is UTF-8 with a header line, with any line ends, quotes around separators and line
+    ends, a byte order mark or none. Empty lines at the end are no rows; elsewhere they are missing
+    counts. A count is an integer, maybe with a decimal part of one or two zeros, after a point or a
+    comma: 7.0 and 7,0. Three zeros are refused: 7.000 may be seven thousand. What is written has
+    the same separator and byte order mark, the line ends of RFC 4180, and quotes where they are
+    needed.
     """
     names = [column] if isinstance(column, str) else [*column]
     values, pairs = mechanism.output_values, isinstance(mechanism.input_values, CountPairs)

@@ -29,15 +29,11 @@ from mechdesign.privacy import Privacy
 
 
 class IndexTable(np.ndarray[tuple[int, ...], np.dtype[np.int64]]):
-    """``at[i, j]`` is the number of the variable P[i, j] = Pr[output i | input j].
+    """The numbers of variables: ``at[i, j]`` is that of P[i, j] = Pr[output i | input j].
 
     It is an integer array of shape (outputs, inputs), to be sliced freely, which knows what its
-    rows and columns stand for; a slice of it is an ordinary array that does not.
-
-    Parameters
-    ----------
-    outputs, inputs : Values or int
-        What the rows and the columns stand for; an integer k stands for the counts 0 .. k-1.
+    rows and columns stand for; a slice of it is an ordinary array that does not. An integer k
+    stands for the counts 0 .. k-1.
     """
 
     outputs: Values
@@ -55,7 +51,7 @@ class IndexTable(np.ndarray[tuple[int, ...], np.dtype[np.int64]]):
 
     @property
     def distances(self) -> Integers:
-        """How far output i is from input j, 0 where it is the truth: shape (outputs, inputs)."""
+        """The distances of output i from input j, 0 where it is the truth: (outputs, inputs)."""
         return distances(self.outputs, self.inputs)
 
     @property
@@ -77,7 +73,7 @@ class IndexTable(np.ndarray[tuple[int, ...], np.dtype[np.int64]]):
         self._true()
 
     def _true(self) -> Booleans:
-        """Which outputs are true for which inputs, if every input has such an output."""
+        """The outputs that are true for inputs, if every input has such an output."""
         true: Booleans = self.distances == 0
         if not true.any(axis=0).all():
             raise NotSquare(
@@ -89,15 +85,14 @@ class IndexTable(np.ndarray[tuple[int, ...], np.dtype[np.int64]]):
 
 @dataclass(frozen=True)
 class Audit:
-    """What an exact check of every output and every two neighbouring inputs found.
+    """The result of an exact check of every output and every two neighbouring inputs.
 
     Attributes
     ----------
     ratio : Fraction or float
         The largest P[i, j] / P[i, j'] over outputs i and neighbours j, j': an exact Fraction >= 1
         (1 without neighbours), or ``math.inf`` when an output is possible under one input and
-        impossible under a neighbour. Under a `Metric`, the one that is largest when compared to
-        what is allowed.
+        impossible under a neighbour. Under a `Metric`, the largest compared to what is allowed.
     allowed : Fraction
         The largest ratio that the claimed privacy permits there: 1 / alpha, to the power of the
         distance under a `Metric`.
@@ -276,7 +271,7 @@ class Table:
         return matrix
 
     def audit(self) -> Audit:
-        """The exact worst ratio over all outputs and neighbouring inputs, and where it is reached.
+        """Return the exact worst ratio over outputs and neighbouring inputs, and where it is found.
 
         It is computed from the thresholds of `sampler` that `release` compares random words with.
         """
@@ -304,12 +299,10 @@ class Table:
         return Audit(ratio, 1 / alpha**distance, *where)
 
     def loss(self, loss: Loss) -> Fraction:
-        """The exact expected cost under the loss's prior, or in the worst case (Definition 21).
+        """Return the exact expected cost under the loss's prior, or the worst one (Definition 21).
 
         The worst case is the largest expected cost over inputs, times their weights if there is a
-        prior.
-
-        This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
+        prior. This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
         """
         costs = loss.costs(self.output_values, self.input_values)
         weights = loss.weights(self.inputs)
@@ -324,12 +317,10 @@ class Table:
         return Fraction(total) / whole
 
     def scaled_l0(self, d: int = 0) -> Fraction:
-        """The scaled L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior.
+        """Return the scaled L0,d (eq. 6.1): (n + 1)/n times the plain L0,d under the uniform prior.
 
-        L0,0 of the uniform mechanism is 1.
-
-        Raises NotSquare for rectangular tables, and for a single input (n = 0), where nothing can
-        be wrong.
+        L0,0 of the uniform mechanism is 1. Raises NotSquare for rectangular tables, and for a
+        single input (n = 0), where nothing can be wrong.
         """
         if self.outputs != self.inputs or self.inputs < 2:
             raise NotSquare(
@@ -339,11 +330,10 @@ class Table:
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
-        """The distribution of the error, output minus input, for inputs drawn from ``prior``.
+        """Return the distribution of output minus input, for inputs drawn from ``prior``.
 
-        The prior is uniform if None. The error of a band is that of its nearest count.
-
-        Raises InvalidMechanism for pairs of counts, whose errors have no sign.
+        The prior is uniform if None. The error of a band is that of its nearest count. Raises
+        InvalidMechanism for pairs of counts, whose errors have no sign.
         """
         weights = prior_over(self.inputs, prior)
         apart = errors(self.output_values, self.input_values).tolist()
@@ -352,11 +342,9 @@ class Table:
     def posterior(
         self, prior: Sequence[Rational] | None = None
     ) -> tuple[tuple[Fraction, ...] | None, ...]:
-        """Pr[input j | output i] for inputs drawn from ``prior``: a row for each output.
+        """Return Pr[input j | output i] for inputs drawn from ``prior``: a row for each output.
 
-        The prior is uniform if None.
-
-        The row of an output that never occurs is None.
+        The prior is uniform if None. The row of an output that never occurs is None.
         """
         weights = prior_over(self.inputs, prior)
         rows: list[tuple[Fraction, ...] | None] = []

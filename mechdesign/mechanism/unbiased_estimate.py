@@ -43,12 +43,8 @@ class UnbiasedEstimate:
         Weights of the inputs, shape (inputs,), that sum to one; uniform if None. It matters only
         where there are several unbiased estimates.
     quantity : sequence of Fraction, int, str or Decimal, optional
-        What is estimated, a number for each input, shape (inputs,); None: the count.
-
-    Attributes
-    ----------
-    quantity : tuple of Fraction
-        What is estimated, shape (inputs,).
+        What is estimated, a number for each input, shape (inputs,); None: the count. Kept as a
+        tuple.
 
     Raises
     ------
@@ -117,9 +113,8 @@ class UnbiasedEstimate:
     def variance_estimates(self) -> tuple[Fraction, ...]:
         """The estimates of the variance from the outputs, exact, shape (outputs,).
 
-        It is unbiased for every true count, and may therefore be negative. Where that is
-        impossible, since the square of the quantity has no unbiased estimate, it is the largest of
-        `variances`, whatever the output.
+        They are unbiased, and may therefore be negative. Where that is impossible, since the square
+        of the quantity has no unbiased estimate, each is the largest of `variances`.
         """
         if self._second is None:
             return (max(self.variances),) * len(self.values)
@@ -146,25 +141,16 @@ class ApproximateEstimate(NamedTuple):
     """An `UnbiasedEstimate` of the count in floats, for statistics of many groups.
 
     Of each array the errors are at most 2^-50 of its largest number, whatever the table.
-
-    Attributes
-    ----------
-    values, variance_estimates : numpy.ndarray of float64
-        Shape (outputs,).
-    variances : numpy.ndarray of float64
-        Shape (inputs,).
     """
 
-    values: Floats
-    variances: Floats
-    variance_estimates: Floats
+    values: Floats  # shape (outputs,)
+    variances: Floats  # shape (inputs,)
+    variance_estimates: Floats  # shape (outputs,)
 
     @classmethod
     def of(cls, table: Table) -> ApproximateEstimate:
-        """Return the numbers of ``UnbiasedEstimate(table)``, far faster where they are long.
-
-        They are enclosed by intervals of increasing precision, and exact if none is enough.
-        """
+        """Return the numbers of ``UnbiasedEstimate(table)``, far faster where they are long."""
+        # They are enclosed by intervals of increasing precision, and exact if none is enough.
         if table.outputs == table.inputs and isinstance(table.input_values, Counts):
             columns = fmpz_mat([*zip(*table.weights, strict=True)])
             for bits in _PRECISIONS:
@@ -208,8 +194,7 @@ def _solutions(
 ) -> list[fmpq_mat | None]:
     """Return for each goal the t with ``columns t = goal`` of least mean square, or None.
 
-    Shapes: `columns` (inputs, outputs), `goals` (goals, inputs), `prior` (inputs,); returns
-    (outputs, 1).
+    Shapes: `columns` (inputs, outputs), `goals` (goals, inputs), `prior` (inputs,); t (outputs, 1).
     """
     if columns.nrows() == columns.ncols():
         try:

@@ -1,4 +1,4 @@
-"""What the inputs and outputs of a mechanism stand for: counts, bands of counts, pairs of counts.
+"""The values of a mechanism's inputs and outputs: counts, bands of counts, pairs of counts.
 
 A table numbers its inputs and outputs from 0. Inputs are the counts 0 .. n unless said otherwise,
 or pairs of counts; outputs are those, or wider (so that unbiased mechanisms exist), or coarser.
@@ -20,12 +20,12 @@ LARGEST = 1 << 31  #: The largest count, of either sign, that inputs and outputs
 
 
 class Values(ABC):
-    """What numbers 0 .. size-1 of inputs or of outputs stand for."""
+    """The values that numbers 0 .. size-1 of inputs or of outputs stand for."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many there are."""
+        """The number of values."""
 
     @property
     @abstractmethod
@@ -34,17 +34,10 @@ class Values(ABC):
 
     @abstractmethod
     def at(self, numbers: Integers) -> Integers:
-        """What is released for outputs of these numbers.
+        """Return what is released for outputs of these numbers.
 
-        Parameters
-        ----------
-        numbers : numpy.ndarray of int64
-            In 0 .. size-1, any shape.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Of the same shape; that of pairs has a last axis of length two.
+        Shapes: `numbers` any, in 0 .. size-1; the result has their shape, and that of pairs a last
+        axis of length two as well.
         """
 
     @property
@@ -220,10 +213,9 @@ def numbers_of(values: Values, given: npt.ArrayLike) -> Integers:
 
 
 def distances(outputs: Values, inputs: Values) -> Integers:
-    """How far every output is from every input: shape (outputs, inputs), at least 0.
+    """Return how far every output is from every input: shape (outputs, inputs), at least 0.
 
-    That of two counts is their difference; that of a count from a band is 0 inside; that of pairs
-    is the sum of both differences.
+    Of two counts their difference; of a count from a band 0 inside; of pairs the sum of both.
     """
     if isinstance(outputs, CountPairs) and isinstance(inputs, CountPairs):
         apart = outputs.coordinates[:, None] - inputs.coordinates[None]

@@ -1,9 +1,8 @@
 """Discrete Gaussian noise, exactly: integers, with a rational sigma^2.
 
 It is drawn from 64-bit words: no float decides between two draws, but where a proved bound on its
-error leaves no doubt.
-
-Canonne, Kamath and Steinke 2020: The discrete Gaussian for differential privacy (NeurIPS).
+error leaves no doubt. Source: Canonne, Kamath and Steinke, The discrete Gaussian for differential
+privacy, NeurIPS 2020.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class DiscreteGaussian:
             return math.nextafter(float(bound), math.inf)
 
     def draw(self, size: int, source: BitSource) -> Integers:
-        """Return independent draws of the noise.
+        """Return independent draws of the noise, shape (size,).
 
         Parameters
         ----------
@@ -94,11 +93,6 @@ class DiscreteGaussian:
             How many, at least 0.
         source : callable
             Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (size,).
         """
         result = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
@@ -112,11 +106,9 @@ class DiscreteGaussian:
         return result
 
     def _accepted(self, tried: Integers, source: BitSource) -> Booleans:
-        """Return whether U < exp(-g) for new uniform numbers U, where g is that of each draw.
-
-        exp(-y^2 / (2 sigma2)) over alpha^|y| is exp(-(|y| - c)^2 / (2 sigma2)) up to a factor, with
-        c = -ln(alpha) sigma2.
-        """
+        """Return whether U < exp(-g) for new uniform numbers U, where g is that of each draw."""
+        # exp(-y^2 / (2 sigma2)) over alpha^|y| is exp(-(|y| - c)^2 / (2 sigma2)) up to a factor,
+        # with c = -ln(alpha) sigma2.
         words: Words = source(len(tried))
         chances, uniform = self._chances(tried), words * 2.0**-64
         # Floats decide where their proved error leaves no doubt, for nearly all; the rest by balls.
@@ -127,15 +119,13 @@ class DiscreteGaussian:
         return taken
 
     def _chances(self, tried: Integers) -> Floats:
-        """Return exp(-g), to within 2^-41 of it, or below 2^-64.
-
-        c, 2 sigma2 and each operation are within 2^-53 of what they stand for, and |y| is exact
-        below 2^53, beyond which exp(-g) is below 2^-64. With s = |y| - c, whose error is at most
-        2^-53 (c + |s|), that of g = s^2 / (2 sigma2) is at most 2^-53 (|s| c / sigma2 + 8 g). As
-        ln(t / (t - 1)) < 1 / sqrt(t (t - 1)) and sigma2 < t^2, c^2 < 2 sigma2; so |s| c / sigma2 <
-        2 sqrt(g) <= 1 + g, and the error is below 2^-53 (1 + 9 g), that is 2^-44 if exp(-g) >=
-        2^-64; exp adds less than 2^-50.
-        """
+        """Return exp(-g), to within 2^-41 of it, or below 2^-64."""
+        # c, 2 sigma2 and each operation are within 2^-53 of what they stand for, and |y| is exact
+        # below 2^53, beyond which exp(-g) is below 2^-64. With s = |y| - c, whose error is at most
+        # 2^-53 (c + |s|), that of g = s^2 / (2 sigma2) is at most 2^-53 (|s| c / sigma2 + 8 g). As
+        # ln(t / (t - 1)) < 1 / sqrt(t (t - 1)) and sigma2 < t^2, c^2 < 2 sigma2; so |s| c / sigma2
+        # < 2 sqrt(g) <= 1 + g, and the error is below 2^-53 (1 + 9 g), that is 2^-44 if exp(-g) >=
+        # 2^-64; exp adds less than 2^-50.
         centre, twice = self._floats
         away = np.abs(tried).astype(np.float64) - centre
         chances: Floats = np.exp(-np.minimum(away * away / twice, 700.0))
@@ -153,10 +143,7 @@ class DiscreteGaussian:
         return ball(Fraction(self._t, self._t - 1)).log() * ball(self.sigma2)
 
     def _below(self, tried: int, prefix: int, source: BitSource) -> bool:
-        """Whether U < exp(-g).
-
-        U = prefix / 2^64 is extended by words until that is known.
-        """
+        """Whether U < exp(-g), where words extend U = prefix / 2^64 until that is known."""
         words = 1
         while True:
             with precision(64 * words + 192):

@@ -74,10 +74,7 @@ class DiscreteLaplace:
 
     @cached_property
     def _digits(self) -> list[Words]:
-        """The first words of the powers that each digit of U stands for.
-
-        The entry of the digit 0, a power of 1, is not used.
-        """
+        """The first words of the powers that each digit of U stands for; digit 0 is unused."""
         tables = []
         for place in range(0, self._shift, _DIGIT):
             powers = [
@@ -88,7 +85,7 @@ class DiscreteLaplace:
         return tables
 
     def draw(self, size: int, source: BitSource) -> Ints:
-        """Return independent draws of the noise.
+        """Return independent draws of the noise, shape (size,).
 
         Parameters
         ----------
@@ -96,11 +93,6 @@ class DiscreteLaplace:
             How many, at least 0.
         source : callable
             Gives as many random 64-bit words as it is asked for.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (size,).
         """
         result = np.empty(size, dtype=np.int64)
         for start in range(0, size, _CHUNK):
@@ -115,10 +107,8 @@ class DiscreteLaplace:
 
         Parameters
         ----------
-        size : int
-            How many, at least 0.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
+        size, source : int, callable
+            As for `draw`.
 
         Returns
         -------
@@ -148,10 +138,8 @@ class DiscreteLaplace:
         return result.astype(np.int64)
 
     def _slow(self, prefix: int, source: BitSource) -> int:
-        """Return a draw from the table by its obvious definition.
-
-        U = prefix / 2^64 is extended by words until no power lies inside its cell.
-        """
+        """Return a draw from the table by its obvious definition."""
+        # U = prefix / 2^64 is extended by words until no power lies inside its cell.
         words = 1
         while True:
             powers = [self._leading(self._stride * k, words) for k in range(1, self._length + 1)]
@@ -184,21 +172,16 @@ class DiscreteLaplace:
         return result
 
     def _below(self, exponent: int, prefix: int, source: BitSource) -> bool:
-        """Whether U < alpha^exponent.
-
-        U = prefix / 2^64 is extended by words until that is known.
-        """
+        """Whether U < alpha^exponent, where words extend U = prefix / 2^64 until that is known."""
         words = 1
         while (power := self._leading(exponent, words)) == prefix:
             prefix, words = (prefix << 64) | int(source(1)[0]), words + 1
         return prefix < power
 
     def _leading(self, exponent: int, words: int) -> int:
-        """Return floor(alpha^exponent * 2^(64 words)), exponent >= 1.
-
-        The loop ends: alpha^exponent * 2^(64 words) is an integer only if the denominator of alpha
-        is a power of two, and then enough precision makes both bounds exact.
-        """
+        """Return floor(alpha^exponent * 2^(64 words)), exponent >= 1."""
+        # The loop ends: alpha^exponent * 2^(64 words) is an integer only if the denominator of
+        # alpha is a power of two, and then enough precision makes both bounds exact.
         spare = 64
         while True:
             low, high = _power(self.alpha, exponent, 64 * words + spare)

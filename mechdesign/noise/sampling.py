@@ -27,10 +27,7 @@ _UNDECIDED = -1
 
 
 class Sampler:
-    """Draws from the columns of ``weights / denominator``.
-
-    Rows are outputs; every column sums to ``denominator``.
-    """
+    """Draws from the columns of ``weights / denominator``, which sum to 1; rows are outputs."""
 
     def __init__(self, weights: Sequence[Sequence[int]], denominator: int) -> None:
         self._outputs, self._denominator = len(weights), denominator
@@ -46,9 +43,9 @@ class Sampler:
 
     @property
     def weights(self) -> list[tuple[int, ...]]:
-        """The distribution of the draws, from the thresholds that words are compared with.
+        """The distribution of draws, from their thresholds: the given weights times 2^64.
 
-        Rows are outputs; all columns have the same sum. They are those given, times 2^64.
+        Rows are outputs; all columns have the same sum.
         """
         columns = []
         for words, rests in zip(self._thresholds, self._rests, strict=True):
@@ -63,10 +60,7 @@ class Sampler:
         return np.stack([self._cells(thresholds) for thresholds in self._thresholds]).ravel()
 
     def _cells(self, thresholds: Words) -> npt.NDArray[np.int32]:
-        """The output for each value of the leading ``_bits`` bits of a word.
-
-        It is _UNDECIDED where the other bits matter.
-        """
+        """Return the output for the leading ``_bits`` bits of a word, or _UNDECIDED."""
         first = np.arange(1 << self._bits, dtype=np.uint64) << np.uint64(64 - self._bits)
         last = first + np.uint64((1 << (64 - self._bits)) - 1)
         # A word *equal* to a threshold is not decided either, hence the strict count on the left
@@ -80,7 +74,7 @@ class Sampler:
     def draw(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> npt.NDArray[np.int64]:
-        """One output for each input in ``counts``; same shape.
+        """Return one output for each input in ``counts``, of the same shape.
 
         Raises InvalidCount before anything is drawn.
         """

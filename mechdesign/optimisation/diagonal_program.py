@@ -57,29 +57,17 @@ class _Sums:
 
 @dataclass(frozen=True)
 class DiagonalProgram:
-    """A program in d_0 .. d_n, U_0 .. U_n and L_0 .. L_n, in this order.
+    """A program in d_0 .. d_n, U_0 .. U_n and L_0 .. L_n, in this order."""
 
-    Attributes
-    ----------
-    stated : Program
-        The one that it stands for, of a table for counts 0 .. n; see `of`.
-    size : int
-        n + 1.
-    alpha : Fraction
-        That of the privacy between adjacent counts, below 1.
-    """
-
-    stated: Program
-    size: int
-    alpha: Fraction
+    stated: Program  # the one that it stands for, of a table for counts 0 .. n; see `of`
+    size: int  # n + 1
+    alpha: Fraction  # that of the privacy between adjacent counts, below 1
 
     @classmethod
     def of(cls, stated: Program, size: int, privacy: Privacy) -> DiagonalProgram | None:
-        """Return that of a program of `mechanism_program` with ``size`` outputs and inputs.
-
-        None where it has another loss, other properties, neighbours other than adjacent counts, or
-        a symmetry that its loss has not.
-        """
+        """Return that of a program of `mechanism_program` with ``size`` outputs, if it has one."""
+        # None where it has another loss, other properties, neighbours other than adjacent counts,
+        # or a symmetry that its loss has not.
         names = {group.name for group in stated.constraints}
         if (
             size < 2
@@ -134,10 +122,7 @@ class DiagonalProgram:
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Return dual values of the program as stated, from those of the smaller one.
-
-        The result is by name of group, ``multipliers`` by number of group.
-        """
+        """Return dual values of the stated program by name of group, from those by its number."""
         # A multiplier of a sum of constraints is a multiplier of each of its terms: nonnegative
         # ones stay so, and left and right sides add up to the same.
         stated: dict[str, dict[int, Fraction]] = {}
@@ -321,14 +306,13 @@ def no_worse(table: Table, certificate: Certificate) -> list[Linear]:
 def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
     """Whether it is proved that no other table has all that certificates prove of this one.
 
-    A certificate without gap tells which inequalities every optimal table obeys as equations: those
-    with a multiplier that is not 0; and which of its entries are 0: those whose cost the
-    multipliers do not reach. If these equations have one solution, there is one such table. They
-    have, if the rank modulo a prime is full, as the rank is never larger there.
-
     Where the last program and the table are unchanged by the central reflection, only such tables
     are compared: `design` returns no other.
     """
+    # A certificate without gap tells which inequalities every optimal table obeys as equations:
+    # those with a multiplier that is not 0; and which of its entries are 0: those whose cost the
+    # multipliers do not reach. If these equations have one solution, there is one such table. They
+    # have, if the rank modulo a prime is full, as the rank is never larger there.
     zero, equations, variables = set[int](), list[Mapping[int, Fraction]](), 0
     for certificate in certificates:
         program = mechanism_program(

@@ -33,14 +33,12 @@ def mechanism_program(
     loss: Loss,
     properties: Iterable[Property],
 ) -> Program:
-    """The linear program of the best mechanism with these properties (thesis 6.3, 6.4; Theorem 9).
+    """Return the linear program of the best mechanism with these properties.
 
-    An integer k, of outputs or inputs, stands for the counts 0 .. k-1.
-
-    Constraints that the properties asked for already imply are left out: CH under CM, RH under RM,
-    WH under CH or CM, and the half of the privacy constraints that row monotonicity
-    implies.
+    Source: thesis 6.3, 6.4, Theorem 9. An integer k stands for the counts 0 .. k-1.
     """
+    # Constraints that the properties asked for already imply are left out: CH under CM, RH under
+    # RM, WH under CH or CM, and the half of the privacy constraints that row monotonicity implies.
     at = IndexTable(outputs, inputs)
     size = at.inputs.size
     groups = stated_constraints(at, privacy, properties)
@@ -81,13 +79,13 @@ def stated_constraints(
 def privacy_constraints(
     at: Integers, privacy: Privacy, row_monotone: bool = False, distance: int = 1
 ) -> Constraints:
-    """The privacy constraints of the neighbours j, j' at one ``distance`` d.
+    """Return the privacy constraints of the neighbours j, j' at one ``distance`` d.
 
-    They are P[i, j] >= alpha^d P[i, j'] and the reverse, or P[i, j] = P[i, j'] when alpha = 1. When
-    the table is row monotone and the neighbours lie on one side of output i, only one of the two is
-    needed: the nearer entry is at least as large as the farther one, hence at least alpha^d times
-    it.
+    They are P[i, j] >= alpha^d P[i, j'] and the reverse, or P[i, j] = P[i, j'] when alpha = 1.
     """
+    # When the table is row monotone and the neighbours lie on one side of output i, only one of the
+    # two is needed: the nearer entry is at least as large as the farther one, hence at least
+    # alpha^d times it.
     outputs, inputs = at.shape
     pairs = privacy.pairs(inputs)[privacy.distances(inputs) == distance]
     low, high = at[:, pairs[:, 0]], at[:, pairs[:, 1]]
@@ -103,10 +101,8 @@ def privacy_constraints(
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> Integers:
-    """The central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9) as a permutation of the variables.
-
-    ``outputs`` and ``inputs`` are how many there are; ``variables`` of the program follow theirs.
-    """
+    """Return the central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9), permuting variables."""
+    # Variables of the program beyond the entries follow these, and stay.
     size = outputs * inputs
     return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
 
@@ -152,16 +148,14 @@ class Clique:
 
 @dataclass(frozen=True)
 class Compact:
-    """A compact program: shorter than the stated one, to which its multipliers are translated.
+    """A compact program: shorter than the stated one, to which its multipliers are translated."""
 
-    Its groups are those of ``stated``, with only the constraints ``kept`` of each, and then two for
-    each clique: entries are at least the auxiliary variable, and that is at least alpha^d times
-    every entry. Its variables are those of ``stated`` and then the auxiliary ones: one for each
-    output, clique by clique. ``symmetry`` is the central reflection of all of them.
-    """
-
+    # Its groups are those of ``stated``, with only the constraints ``kept`` of each, and then two
+    # for each clique: entries are at least the auxiliary variable, and that is at least alpha^d
+    # times every entry. Its variables are those of ``stated`` and then the auxiliary ones: one for
+    # each output, clique by clique.
     program: Program
-    symmetry: Integers
+    symmetry: Integers  # the central reflection of all variables
     stated: Program
     kept: tuple[Integers, ...]
     cliques: tuple[Clique, ...]
@@ -171,13 +165,11 @@ class Compact:
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
     ) -> dict[str, dict[int, Fraction]]:
-        """Return dual values of the program as stated, from those of the shorter one.
-
-        The result is by name of group, ``multipliers`` by number of group. Both prove the same
-        bound. An auxiliary variable costs nothing, so the multipliers of the constraints above it
-        sum to at least as much as those below it. Each pair of such multipliers becomes a
-        multiplier of the constraint of the statement that the two constraints imply.
-        """
+        """Return dual values of the stated program by name of group, from those by its number."""
+        # Both prove the same bound. An auxiliary variable costs nothing, so the multipliers of the
+        # constraints above it sum to at least as much as those below it. Each pair of such
+        # multipliers becomes a multiplier of the constraint of the statement that the two
+        # constraints imply.
         stated = [
             {int(kept[r]): value for r, value in chosen.items()}
             for kept, chosen in zip(self.kept, multipliers[: len(self.kept)], strict=True)
@@ -202,10 +194,7 @@ class Compact:
 def compact(
     program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
 ) -> Compact:
-    """Return the shorter form of a program of `mechanism_program`, which had these arguments.
-
-    ``row_monotone`` says whether RM is among its properties.
-    """
+    """Return the shorter form of a program of `mechanism_program`, which had these arguments."""
     distance = _distances(privacy, inputs)
     needed = _unchained(distance) if privacy.alpha < 1 else _connecting(distance)
     cliques = _cliques(distance, needed) if privacy.alpha < 1 and not row_monotone else []
@@ -266,11 +255,9 @@ def _irredundant(
     needed: npt.NDArray[np.bool_],
     row_monotone: bool,
 ) -> Integers:
-    """Return the numbers of the privacy constraints that others do not imply.
-
-    P[i, j] >= alpha^d P[i, k] is kept for ``needed`` pairs; in a row monotone table it is implied
-    where a pair with j farther from output i, or k nearer to it, is needed and no closer.
-    """
+    """Return the numbers of the privacy constraints that others do not imply."""
+    # P[i, j] >= alpha^d P[i, k] is kept for ``needed`` pairs; in a row monotone table it is implied
+    # where a pair with j farther from output i, or k nearer to it, is needed and no closer.
     (i, j), k = np.divmod(group.cells[:, 0], inputs), group.cells[:, 1] % inputs
     keep = needed[j, k]
     if row_monotone:
@@ -292,11 +279,9 @@ def _around(
 
 
 def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
-    """Return the number of the image of each clique under the central reflection.
-
-    A clique without an image is its own image: then the program is not symmetric, which
-    `reduce_by_symmetry` finds out.
-    """
+    """Return the number of the image of each clique under the central reflection."""
+    # A clique without an image is its own image: then the program is not symmetric, which
+    # `reduce_by_symmetry` finds out.
     images = [
         Clique(tuple(inputs - 1 - j for j in reversed(each.inputs)), each.distance)
         for each in cliques
@@ -305,11 +290,9 @@ def _mirror_images(cliques: list[Clique], inputs: int) -> list[int]:
 
 
 def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
-    """Return the pairs of neighbours that no chain of other pairs implies.
-
-    A chain implies a pair if its distances add up to no more than that of the pair. Distances are
-    positive, so chains of the pairs that are left imply all others.
-    """
+    """Return the pairs of neighbours that no chain of other pairs implies."""
+    # A chain implies a pair if its distances add up to no more than that of the pair. Distances are
+    # positive, so chains of the pairs that are left imply all others.
     needed = distance < _UNRELATED
     # Chains of two pairs: those of a metric are all found so, as their parts are pairs themselves.
     # Of others some pairs are kept in vain, which does no harm.
@@ -319,20 +302,16 @@ def _unchained(distance: Integers) -> npt.NDArray[np.bool_]:
 
 
 def _connecting(distance: Integers) -> npt.NDArray[np.bool_]:
-    """Return the pairs to equate when neighbours must have equal columns.
-
-    These are each input and the next, where those are all neighbours; else all pairs.
-    """
+    """Return the pairs to equate when neighbours must have equal columns."""
+    # These are each input and the next, where those are all neighbours; else all pairs.
     needed = distance < _UNRELATED
     following = np.eye(len(distance), k=1, dtype=np.bool_)
     return needed & (following | following.T) if needed[following].all() else needed
 
 
 def _cliques(distance: Integers, needed: npt.NDArray[np.bool_]) -> list[Clique]:
-    """Return cliques whose auxiliary variables at least halve the number of constraints.
-
-    The search is among the sets of an input and all its neighbours within some distance.
-    """
+    """Return cliques whose auxiliary variables at least halve the number of constraints."""
+    # The search is among the sets of an input and all its neighbours within some distance.
     cliques = dict[Clique, None]()
     for length in np.unique(distance[needed]).tolist():
         near = (distance <= length) | np.eye(len(distance), dtype=np.bool_)
@@ -350,8 +329,8 @@ def _matched(
 ) -> dict[tuple[int, int], Fraction]:
     """Return the multipliers of P[i, j] >= alpha^d P[i, j'], without auxiliary variable.
 
-    ``above`` and ``below`` are the multipliers of the constraints around the auxiliary variable of
-    ``output``, by number of the constraint in its group.
+    ``above`` and ``below`` are those of the constraints around the auxiliary variable of
+    ``output``.
     """
     size = len(clique.inputs)
     supply = [
@@ -378,11 +357,8 @@ def _matched(
 def _located(
     group: Constraints, multipliers: Mapping[tuple[int, int], Fraction], variables: int
 ) -> list[tuple[int, Fraction]]:
-    """Return the multipliers of the constraints of a group, by the number of the constraint.
-
-    ``multipliers`` are given by the variables on the two sides of a constraint; those of
-    constraints of other groups are left out.
-    """
+    """Return multipliers by the number of the constraint in a group, not by its variables."""
+    # Those of constraints of other groups are left out.
     codes = group.cells[:, 0] * variables + group.cells[:, 1]
     order = np.argsort(codes)
     wanted = np.array([a * variables + b for a, b in multipliers])

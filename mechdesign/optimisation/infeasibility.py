@@ -97,10 +97,7 @@ class FarkasProof:
 
     @property
     def excess(self) -> Fraction:
-        """The sum of the right sides, where the left sides add up to at most 0.
-
-        Raises ValueError where they do not.
-        """
+        """The sum of the right sides; ValueError unless the left sides add up to at most 0."""
         # Farkas' lemma is duality for the cost 0: a dual bound above 0 on an optimum that would be
         # 0.
         nothing = (Fraction(0),) * (self.request.outputs.size * self.request.inputs.size)
@@ -201,7 +198,7 @@ def incompatible(
 
 
 def refutation(request: Request) -> FarkasProof | None:
-    """A proof that no mechanism meets a request; None if one does, which is proved, too.
+    """Return a proof that no mechanism meets a request; None if one does, which is proved, too.
 
     Raises SolverFailure when neither could be proved.
     """
@@ -248,13 +245,14 @@ def _priced(program: Program, outputs: int) -> Program:
 
 
 def smallest_conflict(request: Request) -> FarkasProof:
-    """The proof that some requirements of a request conflict, as few as possible.
+    """Return the proof that some requirements of a request conflict, as few as possible.
 
-    A conflict has a requirement in common with every *correction*: a set such that all others are
-    met by a mechanism. So a smallest set that has one in common with some corrections is a smallest
-    conflict if it is a conflict at all; if not, it leads to another correction (Ignatiev, Previti,
-    Liffiton and Marques-Silva, CP 2015). All that is said about sets of requirements is proved.
+    By hitting sets of corrections (Ignatiev, Previti, Liffiton and Marques-Silva, CP 2015).
     """
+    # A conflict has a requirement in common with every *correction*: a set such that all others are
+    # met by a mechanism. So a smallest set that has one in common with some corrections is a
+    # smallest conflict if it is a conflict at all; if not, it leads to another correction. All that
+    # is said about sets of requirements is proved.
     # The properties by their numbers, and then privacy: of two conflicts that are equally small,
     # one without privacy says more.
     size = len(request.properties)
@@ -286,12 +284,13 @@ def smallest_conflict(request: Request) -> FarkasProof:
 
 
 def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
-    """The strongest privacy at which a request can be met, and the weakest at which it cannot.
+    """Return the strongest privacy at which a request can be met, and the weakest at which not.
 
     Both are proved. Their epsilons follow each other among the numbers of six significant digits,
-    unless one between them could not be decided exactly. All smaller epsilons are then impossible,
-    and all larger ones possible, if no property becomes stronger with epsilon.
+    unless one between them could not be decided exactly.
     """
+    # All smaller epsilons are then impossible, and all larger ones possible, if no property becomes
+    # stronger with epsilon.
     request = proof.request
     up, down = Context(_DIGITS, ROUND_CEILING), Context(_DIGITS, ROUND_FLOOR)
 
@@ -327,7 +326,7 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
 def _zero(
     first: tuple[Decimal, Fraction], second: tuple[Decimal, Fraction], context: Context
 ) -> Decimal | None:
-    """Where the line through two points (place, height) is at height 0; None if it never is."""
+    """Return where the line through two points (place, height) is at height 0; None if never."""
     fall = first[1] - second[1]
     if fall <= 0:
         return None

@@ -83,7 +83,7 @@ def design(
     progress: bool = False,
     however_large: bool = False,
 ) -> Design:
-    """The mechanism for counts 0 .. n of least loss with this privacy and these properties.
+    """Return the mechanism for counts 0 .. n of least loss with this privacy and properties.
 
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
     its privacy audited and its certificate checked before it is returned: ``certificate.gap`` is
@@ -96,9 +96,8 @@ def design(
         The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1). Or
         what the inputs are: `Counts` from 0, or `CountPairs`.
     privacy : Privacy, float, Fraction, int, str or Decimal
-        Or its epsilon, between counts that differ by one: see `Privacy.of`.
-        alpha = exp(-epsilon), exact, and which counts are neighbours. Of pairs of counts "adjacent"
-        are those in which one count differs by one, and a distance k is that of both together.
+        Or its epsilon, between counts that differ by one: see `Privacy.of`. Of pairs of counts
+        "adjacent" are those in which one count differs by one, and a distance k is that of both.
     loss : Loss, optional
         `L0()` unless given.
     properties : iterable of Property, type or str, optional
@@ -127,7 +126,6 @@ def design(
     Returns
     -------
     Design
-        The mechanism and its certificate.
 
     Raises
     ------
@@ -255,10 +253,8 @@ def _canonical(first: Design, progress: bool, however_large: bool) -> Design:
 def _by_diagonal(
     program: Program, size: int, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> tuple[list[list[Fraction]], _Multipliers] | None:
-    """The optimal table and its proof by the program of the diagonal.
-
-    None where that does not apply, where it fails, and up to `_SMALL` counts.
-    """
+    """Return the optimal table and its proof by the program of the diagonal, if it applies."""
+    # None also where it fails, and up to `_SMALL` counts.
     shorter = DiagonalProgram.of(program, size, privacy) if size > _SMALL else None
     if shorter is None:
         return None
@@ -287,10 +283,7 @@ def _solved(
 def checked(
     n: int | Values, loss: Loss | None, properties: Iterable[PropertyLike]
 ) -> tuple[Values, Loss, tuple[Property, ...]]:
-    """The arguments of `design` besides privacy: the inputs, the loss, the properties.
-
-    Raises TypeError or ValueError for arguments that `design` does not accept.
-    """
+    """Return the arguments of `design` besides privacy, or raise TypeError or ValueError."""
     if not isinstance(n, Values):
         largest = whole(n, "n", what="a whole number of respondents")
         n = Counts(0, min(largest, LARGEST))  # and that is too large
@@ -335,12 +328,10 @@ def refuse_huge(
     only_diagonal: bool = False,
     remedy: str = "",
 ) -> None:
-    """Raise TooLarge, with a remedy, for a program beyond the limits, by a rule of thumb.
-
-    One core took 5 (n / 128)^5 seconds up to n = 256, and 200 (n / 1000)^3 up to n = 1000 where
-    ``only_diagonal`` says that the diagonal decides; memory is 4 kB an entry of the table and 75
-    bytes a privacy constraint.
-    """
+    """Raise TooLarge, with a remedy, for a program beyond the limits, by a rule of thumb."""
+    # One core took 5 (n / 128)^5 seconds up to n = 256, and 200 (n / 1000)^3 up to n = 1000 where
+    # ``only_diagonal`` says that the diagonal decides; memory is 4 kB an entry of the table and 75
+    # bytes a privacy constraint.
     outputs, limited = (min(size, 1 << 30) for size in (outputs, inputs))  # or floats may overflow
     size = max(outputs, limited)
     seconds = 200 * (size / 1000) ** 3 if only_diagonal else 5 * (size / 128) ** 5

@@ -56,26 +56,16 @@ _ROUNDING = 1e-4  # the share by which short values of outputs may raise the var
 
 @dataclass(frozen=True)
 class LeastVariance:
-    """A mechanism for totals, and a proved bound for all others.
+    """A mechanism for totals, and a proved bound for all others."""
 
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The table, with the properties asked for. Its certificate, if it has one, says that no
-        mechanism with these properties has a smaller variance when the same numbers are estimated
-        from its outputs.
-    estimate : UnbiasedEstimate
-        What is estimated from each output, with exact variances.
-    variance : Fraction
-        The exact variance of the estimate of one count, for counts drawn from the prior.
-    bound : Fraction
-        No mechanism of this privacy has less, whatever its outputs and properties. Equal to
-        ``variance`` where the mechanism is GM.
-    """
-
+    # The table, with the properties asked for. Its certificate, if it has one, says that no
+    # mechanism with these properties has a smaller variance when the same numbers are estimated
+    # from its outputs.
     mechanism: Mechanism
-    estimate: UnbiasedEstimate
-    variance: Fraction
+    estimate: UnbiasedEstimate  # what is estimated from each output, with exact variances
+    variance: Fraction  # that of the estimate of one count, drawn from the prior; exact
+    # No mechanism of this privacy has less, whatever its outputs and properties. Equal to
+    # ``variance`` where the mechanism is GM.
     bound: Fraction
 
     def __str__(self) -> str:
@@ -91,10 +81,7 @@ class LeastVariance:
 def least_unbiased_variances(
     n: int, privacy: Privacy | float | Rational | None = None, *, alpha: Rational | None = None
 ) -> tuple[Fraction, ...]:
-    """Return the least variance of an unbiased estimate, for each true count; GM attains it.
-
-    The result has shape (n + 1,).
-    """
+    """Return the least variance of an unbiased estimate, (n + 1,), which GM attains."""
     n = whole(n, "n", what="a whole number of respondents")
     a = Privacy.of(privacy, alpha=alpha).alpha
     if n == 0:
@@ -115,15 +102,15 @@ def least_variance(
 ) -> LeastVariance:
     """Return a mechanism whose unbiased estimate of the count has a small variance, for totals.
 
-    Without properties, or where it has them, that is GM, and no mechanism is better. Otherwise the
-    numbers that are estimated from the outputs are searched for: given those, the best mechanism is
-    a linear program, which `design` solves and certifies. The variance as a function of them has
-    several minima, so the mechanism need not be the best; ``bound`` says how much better any could
-    be. For n = 8, alpha = 9/10 and WH + CM the standard error is 10.90, the bound 10.75; WM
-    has 19.5.
+    Without properties, or where it has them, that is GM, and no mechanism is better. Otherwise
+    numbers for the outputs are searched for; ``bound`` says how much better any could be. With n 8,
+    alpha 9/10 and WH + CM the standard error is 10.90, the bound 10.75; WM has 19.5.
 
     Shapes: `prior` (n + 1,).
     """
+    # Given the numbers, the best mechanism is a linear program, which `design` solves and
+    # certifies. The variance as a function of them has several minima, so the mechanism need not be
+    # the best.
     privacy = Privacy.of(privacy)
     n = whole(n, "n", what="a whole number of respondents")
     inputs, _, wanted = checked(n, None, properties)
@@ -178,10 +165,7 @@ class _Search:
         self._each_input = sparse.eye_array(size)
 
     def table(self, values: Floats) -> tuple[float, Floats] | None:
-        """Return the least variance of a mechanism with these values of outputs, and its table.
-
-        None if there is none.
-        """
+        """Return the least variance, and its table, of these values of outputs; None if none."""
         apart = values[:, None] - self._truth
         # For fixed values the variance is linear in the table, and so is unbiasedness.
         optimum = self._solved(
@@ -190,11 +174,9 @@ class _Search:
         return None if optimum is None else (optimum[0], optimum[1].reshape(self.size, self.size))
 
     def minimum(self, start: Floats) -> Iterator[tuple[float, Floats]]:
-        """Yield a local minimum near some values of outputs, spread until a mechanism has them.
-
-        Values and table are changed together, by linear programs in which their product is
-        replaced by its linear part; values change by at most a radius, which shrinks.
-        """
+        """Yield a local minimum near some values of outputs, spread until a mechanism has them."""
+        # Values and table are changed together, by linear programs in which their product is
+        # replaced by its linear part; values change by at most a radius, which shrinks.
         middle = (self.size - 1) / 2
         for scale in _SCALES:
             values = middle + scale * (start - middle)
@@ -263,11 +245,9 @@ class _Search:
 
 
 def _starts(size: int, privacy: Privacy, properties: Sequence[Property]) -> Iterator[Floats]:
-    """Yield values of outputs to start from.
-
-    Those of mechanisms that are best for single counts, and those of GM with its two ends repeated:
-    the first k outputs then stand for the same, and so do the last k.
-    """
+    """Yield values of outputs to start from: of mechanisms best for single counts, and of GM."""
+    # Those of GM have its two ends repeated: the first k outputs then stand for the same, and so do
+    # the last k.
     for loss in (L0(), L1()):
         mechanism = design(size - 1, privacy, loss, properties).mechanism
         with suppress(NoUnbiasedEstimate):

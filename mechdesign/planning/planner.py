@@ -1,6 +1,4 @@
-"""The planner: candidates ranked by error, or by what they need to reach an error.
-
-What they need is an epsilon or a number of users.
+"""The planner: candidates ranked by error, or by the epsilon or number of users that they need.
 
 A `Task` knows the protocols for one kind of question, and predicts their errors; `plan` ranks and
 searches. Tasks are found by name among the entry points of the group "mechdesign.tasks", which any
@@ -63,9 +61,7 @@ def plan(
     ledger: Ledger | None = None,
     **details: Any,
 ) -> Plan:
-    """Rank the protocols for a task by predicted error, or by what a target error takes.
-
-    What it takes is an epsilon or a number of users.
+    """Rank the protocols for a task by predicted error, or by the epsilon or n that an error takes.
 
     Of n, epsilon and error exactly two are given (of epsilon and error one, where a curator knows
     the truth), and the third is predicted for each candidate. An epsilon found has four digits,
@@ -79,8 +75,8 @@ def plan(
         "shaped", "conjunctions", "curated ranges", "curated marginals", "curated quantiles", or
         a task that another package adds.
     domain : int, sequence of int or mapping of str to int
-        What the task is about: respondents in the group; items; numbers of values of the
-        attributes; bits of an item. See the task.
+        Respondents in the group; items; numbers of values of attributes; bits of an item: see the
+        task.
     n : int, optional
         How many users report, 1 to 10^12.
     epsilon : float, Fraction, int, str or Decimal, optional
@@ -190,11 +186,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def task_key(name: Any) -> str:
-    """Return the name of a task as entry points have it; "" for what is no text.
-
-    >>> task_key("Heavy hitters")
-    'heavy-hitters'
-    """
+    """Return the name of a task in entry points, as "heavy-hitters"; "" for what is no text."""
     if not isinstance(name, str):
         return ""
     return "-".join(name.lower().replace("_", " ").replace("-", " ").split())

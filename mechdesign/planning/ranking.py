@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 class Candidate:
     """A protocol with its predicted error, at an epsilon and a number of users.
 
-    Both are given, or one is the least that the protocol needs.
-
-    Attributes are those of `Offer`, and ``name``, ``epsilon`` (of the promise, central or local),
-    ``n`` (None where no user reports) and `Task.other_errors`.
+    Both are given, or one is the least that the protocol needs. Attributes are those of `Offer`,
+    and ``name``, ``epsilon`` (of the promise, central or local), ``n`` (None where no user reports)
+    and `Task.other_errors`.
     """
 
     name: str
@@ -64,21 +63,17 @@ class Plan:
     candidates : tuple of Candidate
         Those that can serve, the best first; of unknown error last.
     best : Candidate
-        The recommended one: ``best.protocol`` is ready to use,
-        ``best.epsilon`` is the epsilon to spend.
+        The recommended one: its ``protocol`` is ready to use, its ``epsilon`` is the one to spend.
     reason : str
         Why it is recommended.
-    unreachable : tuple of str
+    unreachable, unknown : tuple of str
         The names of candidates that are not predicted to reach the error ``within`` the bounds of
-        the search.
-    unknown : tuple of str
-        The names of candidates of which nothing is predicted, so that no search finds what they
+        the search, and of those of which nothing is predicted, so that no search finds what they
         need.
     within : str
         The bounds of the search, in words; empty if nothing was searched for.
     bound : str
-        What holds of every protocol at the best one's epsilon and n, such as what none can do; may
-        be empty.
+        What holds of every protocol at the best one's epsilon and n; may be empty.
     refused : tuple of (str, str)
         The names of candidates that cannot serve at all, each with the reason.
     """

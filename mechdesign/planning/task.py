@@ -44,7 +44,7 @@ def unknown_task(name: object, known: Iterable[str]) -> UnknownTask:
 
 @dataclass(frozen=True)
 class Offer:
-    """An offer: a protocol, and what is known of it beforehand.
+    """A protocol, and what is known of it beforehand.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Offer:
     bits : int or None
         The information in a report, in bits; None where no user reports.
     client, server : str
-        Elementary steps up to a constant, to make a report and to turn n of them into estimates;
-        empty where not stated.
+        Elementary steps to make a report and to estimate from n, up to a constant; empty if not
+        stated.
     local_epsilon : float, Fraction or None
         The privacy loss of a report alone, if epsilon is that of all shuffled reports.
     populations : tuple of (str, float)
-        Where the error rests on the population: names of some, and the error predicted on each.
-        Then ``error`` is their root mean square.
+        If the error rests on the population: the errors predicted on some, by name; ``error`` is
+        their root mean square.
     """
 
     protocol: Any
@@ -81,9 +81,8 @@ class CuratedTask(NamedTuple):
     task : str
         The name of the curator's task among the entry points.
     domain : object
-        Its domain.
     details : dict of str to object
-        Its details.
+        Of that task.
     changed : int, default 2
         How often a mechanism's epsilon is lost when one user's value changes: 2 if it is the loss
         by one user more or less.
@@ -105,8 +104,7 @@ class Task(ABC):
     Attributes
     ----------
     domain : int, sequence of int or mapping of str to int
-        What is asked about: the number of items, of respondents or of bits, or the numbers of
-        values of the attributes.
+        The number of items, of respondents or of bits, or the numbers of values of the attributes.
     candidates : sequence or mapping, default ()
         Protocols of one's own to rank with the others: classes, or functions of what makes the
         task's own ones; by their names, or those of a mapping.
@@ -183,7 +181,6 @@ class Task(ABC):
         Returns
         -------
         Offer
-            The protocol, its error, the bits of a report, and its costs.
 
         Raises
         ------
@@ -202,7 +199,6 @@ class Task(ABC):
         Returns
         -------
         float
-            As in its `offer`.
 
         Raises
         ------
@@ -218,15 +214,12 @@ class Task(ABC):
         ----------
         candidate : callable
             One of the ``candidates``.
-        epsilon : float or Fraction
-            The privacy loss of one report, or of the release, above 0.
-        n : int
-            The number of reports; ignored where a curator knows the truth.
+        epsilon, n : float or Fraction, int
+            As for `offer`.
 
         Returns
         -------
         Offer
-            The protocol, its error and the bits of a report.
 
         Raises
         ------
@@ -269,27 +262,20 @@ class Task(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, or of the release, above 0.
-        n : int
-            The number of reports; ignored where a curator knows the truth.
+        epsilon, n : float or Fraction, int
+            As for `offer`.
 
         Returns
         -------
-        name : str
-            One of `names`; empty: the first of the ranking is taken.
-        reason : str
-            In words; empty with the name.
+        name, reason : str
+            One of `names`, and why, in words; both empty: the first of the ranking is taken.
         """
         return "", ""
 
     def by_curator(self) -> CuratedTask:
         """Return how a trusted curator answers the same question.
 
-        Returns
-        -------
-        CuratedTask
-            Of errors that are in the unit of this task when divided by n.
+        Its errors, divided by n, are in the unit of this task.
 
         Raises
         ------
@@ -311,8 +297,7 @@ class Task(ABC):
         Returns
         -------
         tuple of (str, float)
-            Short names of errors, the same for all candidates, with their values; NaN where there
-            is none.
+            Short names of errors, the same for all candidates, and values; NaN where there is none.
         """
         return ()
 
@@ -321,16 +306,14 @@ class Task(ABC):
 
         Parameters
         ----------
-        epsilon : float or Fraction
-            The privacy loss of one report, or of the release, above 0.
-        n : int
-            The number of reports; ignored where a curator knows the truth.
+        epsilon, n : float or Fraction, int
+            As for `offer`.
 
         Returns
         -------
         str
-            A lower bound on the error, or what else follows from epsilon and n, in words that go
-            on after "at epsilon .. and n = .."; empty if nothing does.
+            A lower bound on the error, or what else follows from both, in words that go on after
+            "at epsilon .. and n = .."; empty if nothing does.
         """
         return ""
 
@@ -399,8 +382,7 @@ class Count(Task):
     domain : int
         How many respondents the group has, 1 to 128.
     loss : str, default "RMSE"
-        The error: "RMSE", "L0" for the chance to be wrong, or "L1" for the mean absolute error; for
-        uniformly distributed counts.
+        For uniform counts: "RMSE", "L0", the chance to be wrong, or "L1", the mean absolute error.
     properties : str or iterable of str, optional
         What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or
         "WH,CM".

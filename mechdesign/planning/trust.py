@@ -36,11 +36,7 @@ _EPSILON_DIGITS = 4  # the significant digits of an epsilon that was searched fo
 
 
 class Unreachable(MechanismError):
-    """The error that no candidate reaches the target.
-
-    Attributes: ``error``, asked for, and ``least``, the least that any candidate is predicted to
-    have within the bounds.
-    """
+    """The error that no candidate reaches the target ``error``: ``least`` is the best possible."""
 
     def __init__(self, error: float, least: float, within: str) -> None:
         self.error, self.least, self.within = error, least, within
@@ -54,19 +50,13 @@ class Unreachable(MechanismError):
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale: the numbers that a search may try, in order: ``value(0) .. value(last)``.
-
-    ``rank(x)`` is about the last rank whose number is at most x.
-
-    The search begins at ``start``, and expects errors to fall as the numbers to the power
-    -``power``.
-    """
+    """A scale: the numbers that a search may try, in order: ``value(0) .. value(last)``."""
 
     value: Callable[[int], Any]
-    rank: Callable[[float], int]
+    rank: Callable[[float], int]  # about the last rank whose number is at most the argument
     last: int
-    start: float
-    power: float
+    start: float  # where the search begins
+    power: float  # errors are expected to fall as numbers to the power -``power``
 
 
 USERS = Scale(lambda rank: rank + 1, lambda n: math.floor(n) - 1, LARGEST_N - 1, 1e6, 0.5)
@@ -96,11 +86,11 @@ def epsilons(largest: Fraction) -> Scale:
 def least(error: Callable[[Any], float], target: float, scale: Scale) -> Any:
     """Return the least number at which the error is at most the target; None if there is none.
 
-    Errors are expected to fall. The search keeps a bracket and tries the number at which a power
-    law through its ends reaches the target, which is exact for power laws; every third time it
-    tries the middle. If errors do not fall throughout, the number found reaches the target and the
-    number before it does not.
+    Errors are expected to fall. If they do not throughout, the number found reaches the target and
+    the number before it does not.
     """
+    # The search keeps a bracket and tries the number at which a power law through its ends reaches
+    # the target, which is exact for power laws; every third time it tries the middle.
     # Invariant: the error at rank `below` exceeds the target, that at `above` does not; both begin
     # outside of the scale. Each try narrows the bracket, and so the search ends.
     below, above = -1, scale.last + 1
@@ -168,17 +158,10 @@ class ByShuffler(Task):
 
     They are certified by an upper bound of `mechdesign.accounting.shuffled`, and never below the
     central epsilon, which any reports of that epsilon keep.
-
-    Attributes
-    ----------
-    asked : Task
-        The task; ``domain`` is its own.
-    delta : Fraction
-        Of the central promise.
     """
 
-    asked: Task
-    delta: Fraction
+    asked: Task  # its ``domain`` is that of this task
+    delta: Fraction  # of the central promise
 
     trust: ClassVar[str] = SHUFFLED
     trusted: ClassVar[str] = (
@@ -310,24 +293,12 @@ class ByCurator(Task):
 
     They keep epsilon, with a delta of 0 or at most the promised one. Their errors, in users, are
     brought to the task's unit.
-
-    Attributes
-    ----------
-    asked : Task
-        The task in which users report; ``domain`` is its own.
-    curated : Task
-        The curator's own task.
-    changed : int
-        How often a mechanism's epsilon is lost when a user's value changes: 2 if it is the loss by
-        one user more or less.
-    delta : Fraction or None
-        Of the central promise, if it has one.
     """
 
-    asked: Task
-    curated: Task
-    changed: int
-    delta: Fraction | None
+    asked: Task  # in which users report; its ``domain`` is that of this task
+    curated: Task  # the curator's own task
+    changed: int  # how often a mechanism's epsilon is lost when a user's value changes
+    delta: Fraction | None  # of the central promise, if it has one
 
     trust: ClassVar[str] = CURATOR
 
@@ -359,10 +330,8 @@ class ByCurator(Task):
         return replace(offer, error=offer.error / n)
 
     def _curated(self, epsilon: float | Fraction) -> Task:
-        """Return the curator's task, with a delta for each of the steps that a changed value is.
-
-        If each of two steps keeps (epsilon / 2, d), both keep (epsilon, (1 + e^(epsilon / 2)) d).
-        """
+        """Return the curator's task, with a delta for each of the steps that a changed value is."""
+        # If each of two steps keeps (epsilon / 2, d), both keep (epsilon, (1 + e^(epsilon / 2)) d).
         if self.delta is None:
             return self.curated
         # Group privacy: deltas add up with factors e^(epsilon / changed); rounded up, so that each

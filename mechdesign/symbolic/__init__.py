@@ -1,6 +1,4 @@
-"""Mechanisms whose entries are rational functions of alpha.
-
-Closed forms, and proofs for every alpha in (0, 1) at once.
+"""Mechanisms of rational functions of alpha: closed forms, and proofs for every alpha in (0, 1).
 
 The package has the named mechanisms; `explain` and `parametric`, which find the optimal designs of
 every alpha (`mechdesign.symbolic.critical_regions`); the tables (`mechdesign.symbolic.table`);

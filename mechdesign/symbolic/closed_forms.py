@@ -50,9 +50,8 @@ def optimized_unary(k: int) -> SymbolicMechanism:
     """Return OUE over k items (thesis 2.4).
 
     The user's own bit is reported truthfully with probability 1/2; every other bit is 1 with
-    probability alpha / (1 + alpha).
-
-    Output o is the vector of the binary digits of o, 2^k in all; local privacy.
+    probability alpha / (1 + alpha). Output o is the vector of the binary digits of o, 2^k in all;
+    local privacy.
     """
     k = _items(k)
     # Bits of other items that are 1 are alpha times as likely as 0, each by itself; the bit of the
@@ -67,7 +66,6 @@ def hadamard(order: int) -> SymbolicMechanism:
     """Return HRR over ``order`` items, a power of two >= 2 (thesis 4.7).
 
     A user reports one of order - 1 Walsh-Hadamard coefficients, its sign by randomized response.
-
     Output 2 (r - 1) + s is coefficient r with sign (-1)^s; the constant coefficient, r = 0, is left
     out. Local privacy.
     """

@@ -1,6 +1,4 @@
-"""Optimal mechanisms as functions of alpha, in critical regions.
-
-The linear programs of `design` are solved for all alpha in (0, 1).
+"""Optimal mechanisms for all alpha in (0, 1), as functions of alpha in critical regions.
 
 The table of a design as a rational function of alpha, see `mechdesign.symbolic.program`, is optimal
 on an interval: a critical region. Beyond the end of one region another design is taken, until
@@ -43,14 +41,12 @@ class CriticalRegion:
         Where the table keeps its privacy and the properties, and no other mechanism that does has a
         smaller loss.
     mechanism : SymbolicMechanism
-        The table. An optimum need not be unique: this is one of them for every alpha of the
-        interval.
+        One optimum, of several perhaps, for every alpha of the interval.
     objective : RationalFunction
         Its loss, the least possible, whichever optimum was taken.
     loss : Loss
-        What is minimised.
     properties : tuple of Property
-        The properties that every competing mechanism has.
+        Those that every competing mechanism has.
     proofs : tuple of Proof
         Bounds on the loss of every competitor, on intervals that together cover ``interval``.
     """
@@ -266,10 +262,8 @@ class _Walk:
         self.known, self.failed = list[ParametricVertex](), dict[Fraction, str]()
 
     def sample(self, start: Endpoint, end: Endpoint) -> ParametricVertex | None:
-        """Return a vertex that is optimal on an interval strictly between two numbers, not a point.
-
-        It is None if none is found.
-        """
+        """Return a vertex optimal on an interval strictly between two numbers, or None."""
+        # It is optimal on more than a point.
         # Breadth first: alphas spread over the whole interval before they come close together. One
         # that yields a point only lies between two regions by bad luck, and the next one does not.
         intervals = deque([(min(start, end), max(start, end))])
@@ -338,10 +332,8 @@ class _Walk:
     def _reach(
         self, objective: RationalFunction, start: Endpoint, limit: Endpoint, proofs: list[Proof]
     ) -> Endpoint:
-        """Return how far from ``start`` towards ``limit`` an objective remains the optimum.
-
-        The proofs are appended to ``proofs``.
-        """
+        """Return how far from ``start`` towards ``limit`` an objective remains the optimum."""
+        # The proofs are appended to ``proofs``.
         upwards = limit > start
         while start != limit and (vertex := self.sample(start, limit)) is not None:
             near, far = vertex.interval.low, vertex.interval.high

@@ -24,12 +24,11 @@ _Proof = TypeVar("_Proof", bound="PrivacyProof")
 
 
 class Fault(NamedTuple):
-    """A fault: a step of a proof that is wrong.
+    """A step of a proof that is wrong.
 
     Attributes
     ----------
     reason : str
-        What is wrong.
     region : Region
         The alphas for which the step is right all the same.
     """
@@ -110,7 +109,6 @@ class PrivacyProof(ABC):
         Returns
         -------
         PrivacyProof
-            Of the same class.
         """
         return replace(self, name=name, source=source or self.source)
 

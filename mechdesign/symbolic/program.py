@@ -1,7 +1,5 @@
 """The linear program of a design for all alpha at once, and its parametric vertices.
 
-A parametric vertex stays optimal over an interval.
-
 A vertex of the program at one alpha is the solution of a square system of tight constraints. Solved
 over the rational functions in alpha, the system gives every entry, and every multiplier of the
 proof, as a rational function. These are feasible, hence optimal, exactly where certain polynomials
@@ -43,10 +41,9 @@ from mechdesign.symbolic.table import SAMPLES, SymbolicMechanism, constraints_in
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A proof of a bound: multipliers, as rational functions of alpha.
+    """A proof that a bound is optimal on ``interval``: multipliers, as rational functions of alpha.
 
-    ``numerators[r] / denominator`` belongs to constraint r of the reduced program. What they bound
-    is optimal on ``interval``.
+    ``numerators[r] / denominator`` belongs to constraint r of the reduced program.
     """
 
     interval: AlphaInterval
@@ -55,10 +52,7 @@ class Proof:
 
 
 class _AlphaConstraint(NamedTuple):
-    """A constraint ``sum terms[v] x[v] >= bound``, or ``==``, with polynomials in alpha.
-
-    They are ``scale`` times those of the program.
-    """
+    """``scale`` times a constraint ``sum terms[v] x[v] >= bound``, or ``==``, of polynomials."""
 
     terms: Mapping[int, fmpz_poly]
     bound: fmpz_poly
@@ -191,10 +185,8 @@ class AlphaProgram:
         )
 
     def vertex(self, design: Design) -> ParametricVertex:
-        """Return the parametric vertex of which an optimal design is the value at its alpha.
-
-        A design that lies between several vertices is replaced by one of them.
-        """
+        """Return the parametric vertex of which an optimal design is the value at its alpha."""
+        # A design that lies between several vertices is replaced by one of them.
         alpha = design.mechanism.privacy.alpha
         if alpha == 1:
             raise ValueError(
@@ -255,11 +247,9 @@ class AlphaProgram:
         return _Pair(x, denominator, y, scale)
 
     def _basis(self, point: _Point) -> tuple[list[int], list[int]]:
-        """Return a basis of a vertex: independent tight constraints, and as many columns.
-
-        At an alpha where one basis is replaced by another, an equality may be implied by other
-        constraints at this alpha only. The rational functions then need not satisfy it elsewhere.
-        """
+        """Return a basis of a vertex: independent tight constraints, and as many columns."""
+        # At an alpha where one basis is replaced by another, an equality may be implied by other
+        # constraints at this alpha only. The rational functions then need not satisfy it elsewhere.
         x, y, reduced = point.x, point.y, point.reduced
         tight = [r for r, value in enumerate(point.slack) if value == 0]
         # First what must be basic, last the equalities that others imply; -1 - r is the slack of
@@ -338,13 +328,10 @@ def _whole(values: Iterable[fmpq]) -> tuple[list[fmpz_poly], fmpz_poly]:
 
 
 def solved(square: Sequence[Polynomials], right: Polynomials) -> tuple[list[fmpz_poly], fmpz_poly]:
-    """Return the solution of a linear system of polynomials, in lowest terms.
-
-    Returns the numerators and the common denominator. By Cramer's rule they are determinants, whose
-    coefficients are bounded by the product of the row sums below. A polynomial with coefficients
-    less than half of b in size can be read off its value at b, in base b: it is enough to solve one
-    system of integers.
-    """
+    """Return the numerators and common denominator that solve a linear system, in lowest terms."""
+    # By Cramer's rule they are determinants, whose coefficients are bounded by the product of the
+    # row sums below. A polynomial with coefficients less than half of b in size can be read off its
+    # value at b, in base b: it is enough to solve one system of integers.
     bound = math.prod(
         sum(int(abs(c)) for p in (*row, side) for c in p.coeffs())
         for row, side in zip(square, right, strict=True)

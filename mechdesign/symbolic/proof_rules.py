@@ -140,10 +140,8 @@ def total(values: Iterable[RationalFunction]) -> RationalFunction:
 def favouring(
     likely: Operand, others: Operand, relative: bool = False, *, name: str = "", source: str = ""
 ) -> Randomiser:
-    """Return a leaf where some reports are 1 / alpha times as likely as all others.
-
-    Randomised response has one such report, subset selection the sets with the item.
-    """
+    """Return a leaf where some reports are 1 / alpha times as likely as all others."""
+    # Randomised response has one such report, subset selection the sets with the item.
     truth = rational(1) / (rational(ALPHA) * others + likely)
     kinds = [ReportKind(rational(likely), truth), ReportKind(rational(others), truth * ALPHA)]
     given = tuple(kind for kind in kinds if kind.reports != rational(0))
@@ -171,10 +169,8 @@ def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str =
 
 
 def in_either(*, name: str = "", source: str = "") -> Randomiser:
-    """Return a leaf of a sign by randomised response in one of two places, a fair one in the other.
-
-    Of two items each has a place and a sign: the same place, or different ones.
-    """
+    """Return a leaf of a sign by randomised response in one of two places, a fair one elsewhere."""
+    # Of two items each has a place and a sign: the same place, or different ones.
     truth, half = rational(1) / rational(1 + ALPHA), Fraction(1, 2)
     chance = {True: truth * half, False: truth * ALPHA * half}
     signs = [(one, other) for one in (1, -1) for other in (1, -1)]
@@ -190,11 +186,9 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
 
 
 def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
-    """Return a leaf of an integer c, or c + 1, with noise (1 - alpha) / (1 + alpha) alpha^|k|.
-
-    All numbers up to c are told from the one side alike, each alpha times as likely as the next;
-    those from c + 1 on from the other. A kind of report stands for all of a side.
-    """
+    """Return a leaf of an integer c, or c + 1, with noise (1 - alpha) / (1 + alpha) alpha^|k|."""
+    # All numbers up to c are told from the one side alike, each alpha times as likely as the next;
+    # those from c + 1 on from the other. A kind of report stands for all of a side.
     one, alpha = rational(1), rational(ALPHA)
     most = (one - alpha) / (one + alpha)
     powers = one / (one - alpha)  # 1 + alpha + alpha^2 + ..

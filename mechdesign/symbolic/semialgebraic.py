@@ -1,9 +1,7 @@
 """Sets of alphas in (0, 1), exactly: finite unions of intervals with algebraic ends.
 
-Such a set is where polynomials in alpha have given signs.
-
-Integer polynomials are factored, and the real roots of the factors isolated by Descartes' rule of
-signs and bisection. No float takes part.
+Such a set is where polynomials in alpha have given signs. Integer polynomials are factored, and the
+real roots of the factors isolated by Descartes' rule of signs and bisection. No float takes part.
 """
 
 from __future__ import annotations
@@ -148,10 +146,8 @@ def _power(base: str, exponent: int, latex: bool) -> str:
 
 
 def written(polynomial: fmpz_poly, latex: bool) -> str:
-    """Return a polynomial written out, lowest power first.
-
-    The order is reversed if only then it begins with a positive coefficient.
-    """
+    """Return a polynomial written out, lowest power first."""
+    # The order is reversed if only then it begins with a positive coefficient.
     terms = [(k, int(c)) for k, c in enumerate(polynomial.coeffs()) if c != 0]
     text = ""
     for k, c in terms[::-1] if terms[0][1] < 0 < terms[-1][1] else terms:
@@ -162,10 +158,8 @@ def written(polynomial: fmpz_poly, latex: bool) -> str:
 
 
 def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[str, int]:
-    """Return a polynomial as a product of factors, and their number.
-
-    Factors are positive just below 1. If ``alone``, a single sum needs no parentheses.
-    """
+    """Return a polynomial as a product of factors, and their number."""
+    # Factors are positive just below 1. If ``alone``, a single sum needs no parentheses.
     if polynomial.is_zero():
         return "0", 1
     constant, factors = polynomial.factor()
@@ -185,9 +179,7 @@ def _product(polynomial: fmpz_poly, latex: bool, alone: bool = False) -> tuple[s
 
 @total_ordering
 class Root:
-    """An irrational algebraic number in (0, 1).
-
-    It compares exactly with others and with rational numbers.
+    """An irrational algebraic number in (0, 1), compared exactly with others and rational numbers.
 
     Attributes
     ----------
@@ -290,7 +282,7 @@ class AlphaInterval:
     low, high : Fraction or Root
         0 <= low <= high <= 1.
     closed : tuple of bool
-        Shape (2,): whether each end belongs to the interval. The numbers 0 and 1 never do.
+        Shape (2,), for each end; the numbers 0 and 1 never belong to the interval.
     """
 
     low: Endpoint
@@ -299,7 +291,7 @@ class AlphaInterval:
 
     @classmethod
     def of(cls, low: Endpoint, high: Endpoint) -> AlphaInterval:
-        """Return the interval that includes both ends, except 0 and 1.
+        """Return the interval that includes each end inside (0, 1).
 
         Parameters
         ----------
@@ -309,7 +301,6 @@ class AlphaInterval:
         Returns
         -------
         AlphaInterval
-            Closed at each end inside (0, 1), open at 0 and at 1.
         """
         return cls(low, high, (low > 0, high < 1))
 
@@ -374,7 +365,6 @@ class Region:
         Returns
         -------
         Region
-            The same set with the fewest points.
         """
         kept = [k for k in range(len(points)) if len(set(inside[2 * k : 2 * k + 3])) > 1]
         flags = [flag for k in kept for flag in inside[2 * k : 2 * k + 2]]
@@ -458,10 +448,8 @@ def roots(polynomial: fmpz_poly) -> list[Endpoint]:
 
 @lru_cache(maxsize=4096)
 def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
-    """Return the roots in (0, 1) of an irreducible polynomial.
-
-    They are isolated by Descartes' rule of signs and bisection (Vincent, Collins, Akritas).
-    """
+    """Return the roots in (0, 1) of an irreducible polynomial."""
+    # They are isolated by Descartes' rule of signs and bisection (Vincent, Collins, Akritas).
     if len(coefficients) == 2:
         root = Fraction(-coefficients[0], coefficients[1])
         return (root,) if 0 < root < 1 else ()
@@ -486,10 +474,8 @@ def _isolated(coefficients: tuple[int, ...]) -> tuple[Endpoint, ...]:
 
 
 def _on_half_line(polynomial: fmpz_poly) -> list[int]:
-    """Return the coefficients of (1+x)^degree p(1/(1+x)).
-
-    Their changes of sign are as many as p has roots in (0, 1), or more by an even number.
-    """
+    """Return the coefficients of (1+x)^degree p(1/(1+x))."""
+    # Their changes of sign are as many as p has roots in (0, 1), or more by an even number.
     return [int(c) for c in fmpz_poly(polynomial.coeffs()[::-1])(ALPHA + 1).coeffs()]
 
 

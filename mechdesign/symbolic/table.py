@@ -189,9 +189,7 @@ class SymbolicMechanism:
         return SymbolicAudit(private, tight, tuple(item for item in broken if item[2]))
 
     def where(self, item: PropertyLike) -> Region:
-        """Return the alpha at which a property holds.
-
-        Nowhere if it is one of the seven and not defined for a table of this shape.
+        """Return the alpha at which a property holds: nowhere if one of the seven is not defined.
 
         Raises NotPolynomial for a property of your own whose constraints depend on alpha in another
         way than `constraints_in_alpha` supports.
@@ -283,10 +281,8 @@ class AlphaConstraints:
     scale: int
 
     def slacks(self, weights: Polynomials, denominator: fmpz_poly) -> Iterable[fmpz_poly]:
-        """Yield the slack of each constraint at ``weights / denominator``, times the denominator.
-
-        The slack is left side minus bound; for equations its negative follows.
-        """
+        """Yield the slack of constraints at ``weights / denominator``, times the denominator."""
+        # The slack is left side minus bound; for equations its negative follows.
         offset = self.bound * denominator
         for row in self.cells.tolist():
             slack = sum(
@@ -302,14 +298,10 @@ def constraints_in_alpha(
 ) -> list[AlphaConstraints]:
     """Return the constraints that ``make`` gives for a privacy, for all alpha < 1.
 
-    They are interpolated at three alphas and checked at a fourth.
-
-    For a `Metric` with distances up to d > 2 they are interpolated at d + 1 alphas and checked at
-    one more; d is at most `MAX_DEGREE`.
-
-    Raises NotPolynomial unless the constraints differ between these alphas only in coefficients
-    that are polynomials of degree at most two, or d.
+    Raises NotPolynomial unless they are polynomials of degree at most two in alpha; of a `Metric`
+    with distances up to d > 2, of degree d, at most `MAX_DEGREE`.
     """
+    # They are interpolated at three alphas, or d + 1, and checked at one more.
     joined, nodes = [], _nodes(neighbours)
     samples = [list(make(Privacy(alpha=alpha, neighbours=neighbours))) for alpha in nodes]
     if len({len(groups) for groups in samples}) > 1:

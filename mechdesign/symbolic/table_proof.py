@@ -93,10 +93,11 @@ def in_alpha(mechanism: Mechanism) -> SymbolicMechanism:
     """Return the table for every alpha, of which this one is that for its own.
 
     It is found where every row's entries are powers of alpha times the largest, as in all extremal
-    and all named local mechanisms: the largest entries, taken to be equal functions of alpha where
-    they are equal numbers, follow from the columns' sums. Designs of few inputs that keep their
-    certificate are explained (`mechdesign.symbolic.explain`). Otherwise all entries are constants.
+    and all named local mechanisms. Otherwise all entries are constants.
     """
+    # The largest entries, taken to be equal functions of alpha where they are equal numbers, follow
+    # from the columns' sums. Designs of few inputs that keep their certificate are explained
+    # (`mechdesign.symbolic.explain`).
     for attempt in (_followed, _explained):
         table = attempt(mechanism)
         if table is not None and table.at(mechanism.privacy.alpha).table == mechanism.table:

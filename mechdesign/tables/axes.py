@@ -29,14 +29,7 @@ class Axes:
     ----------
     labels : mapping of str to sequence of str
         For each axis, by its name, the labels along it: one at least, all different. The order of
-        the axes is that of the array of counts.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Of the axes.
-    labels : tuple of tuple of str
-        Along each axis.
+        the axes is that of the array of counts. Kept as tuples, ``names`` and ``labels``.
 
     Raises
     ------
@@ -58,7 +51,7 @@ class Axes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many labels each axis has."""
+        """The number of labels of each axis."""
         return tuple(map(len, self.labels))
 
     @property

@@ -43,15 +43,9 @@ _LEAST_SHARE = 1e-9
 class LeastSquares:
     """The weighted least squares estimate of cells whose sums were measured, too.
 
-    Parameters
-    ----------
-    variances : numpy.ndarray of float64
-        Shape (cells,): what the cells' measurements are weighted by, at least 0; public.
-    sums : scipy.sparse.csr_array
-        Shape (sums, cells): M, of zeros and ones.
-    sum_variances : numpy.ndarray of float64
-        Shape (sums,): what the sums' measurements are weighted by. 0: the sum is known. No cell is
-        in two sums that are known.
+    No cell is in two sums that are known, of variance 0. Variances are public; measurements are
+    weighted by them. Shapes: `variances` (cells,), at least 0; `sums` (sums, cells), M, of zeros
+    and ones; `sum_variances` (sums,).
     """
 
     def __init__(self, variances: Floats, sums: Sparse, sum_variances: Floats) -> None:
@@ -86,7 +80,7 @@ class LeastSquares:
     def fit(self, measured: Floats, measured_sums: Floats) -> Floats:
         """Return the estimates of the cells.
 
-        Shapes: `measured` (cells,), `measured_sums` (sums,); returns (cells,).
+        Shapes: `measured` and the result (cells,), `measured_sums` (sums,).
         """
         missing = self._solve(measured_sums - self.sums @ measured)
         cells: Floats = measured + self._weighed.T @ missing
@@ -101,10 +95,7 @@ class LeastSquares:
         return np.hstack([weights - of_sums @ self.sums, of_sums])
 
     def cell_coefficients(self) -> Iterator[Floats]:
-        """Yield the `coefficients` of each cell, some cells at a time.
-
-        Each has shape (some cells, cells + sums).
-        """
+        """Yield the `coefficients` of each cell, (some cells, cells + sums) at a time."""
         cells = len(self.variances)
         step = max(1, _AT_ONCE // max(cells, 1))
         for start in range(0, cells, step):
@@ -112,10 +103,7 @@ class LeastSquares:
 
 
 def indicators(groups: npt.NDArray[np.int64]) -> Sparse:
-    """Return the sums over groups of cells, as a matrix of zeros and ones.
-
-    Shapes: `groups` (cells,); returns (groups, cells).
-    """
+    """Return the sums over groups of cells as a matrix of zeros and ones, (groups, cells)."""
     places: Any = groups, np.arange(len(groups))
     shape: Any = int(groups.max(initial=-1)) + 1, len(groups)
     return scipy.sparse.csr_array((np.ones(len(groups)), places), shape=shape)
@@ -142,38 +130,21 @@ _WHOLE = 1e-6  # how far from whole numbers a solver may leave them
 
 
 class Measured(NamedTuple):
-    """Measurements of cells, and of sums of them, that a table is fitted to.
+    """Measurements of cells, and of sums of them, that a table is fitted to."""
 
-    Attributes
-    ----------
-    values : numpy.ndarray of float64
-        Shape (cells,).
-    variances : numpy.ndarray of float64
-        Shape (cells,): at least 0; the squares are divided by them.
-    sums : scipy.sparse.csr_array
-        Shape (sums, cells), of zeros and ones.
-    sum_values : numpy.ndarray of float64
-        Shape (sums,).
-    sum_variances : numpy.ndarray of float64
-        Shape (sums,); 0: the sum is known, and whole.
-    """
-
-    values: Floats
-    variances: Floats
-    sums: Sparse
-    sum_values: Floats
-    sum_variances: Floats
+    values: Floats  # shape (cells,)
+    variances: Floats  # shape (cells,), at least 0; the squares are divided by them
+    sums: Sparse  # shape (sums, cells), of zeros and ones
+    sum_values: Floats  # shape (sums,)
+    sum_variances: Floats  # shape (sums,); 0: the sum is known, and whole
 
     @property
     def known(self) -> Booleans:
-        """Which sums are known."""
+        """The sums that are known, as a mask."""
         return np.equal(self.sum_variances, 0)
 
     def objective(self, cells: Integers) -> float:
-        """The sum of weighted squares, known sums left out.
-
-        Shapes: `cells` (cells,).
-        """
+        """Return the sum of weighted squares at cells (cells,), known sums left out."""
         off = (self.sums @ cells - self.sum_values)[~self.known]
         weights, sum_weights = self.weights
         return float(
@@ -182,7 +153,7 @@ class Measured(NamedTuple):
 
     @property
     def weights(self) -> tuple[Floats, Floats]:
-        """What squares of cells and sums are multiplied by: at most 10^6, of cells at least 1."""
+        """The factors of the squares of cells and sums: at most 10^6, of cells at least 1."""
         unit = self.variances.max(initial=0.0) or 1.0
         least = unit * _LEAST_WEIGHT
         return unit / np.maximum(self.variances, least), unit / np.maximum(
@@ -191,9 +162,9 @@ class Measured(NamedTuple):
 
 
 def nearest_whole(measured: Measured, largest: Integers, start: Floats) -> Integers:
-    """The table of whole numbers with the least sum of weighted squares.
+    """Return the table of whole numbers with the least sum of weighted squares.
 
-    Shapes: `largest` (cells,), `start` (cells,); returns (cells,).
+    Shapes: `largest`, `start` and the result (cells,).
     """
     known = measured.known
     weights, sum_weights = measured.weights
@@ -237,31 +208,24 @@ class _Squares(NamedTuple):
     factors: Floats
 
     def rise(self, which: Integers | slice, start: Floats) -> Floats:
-        """What a square grows by from a whole number to the next."""
+        """The rise of a square from a whole number to the next."""
         return self.factors[which] * (2 * (start - self.targets[which]) + 1)
 
 
 class _Polygons:
-    """Squares at whole numbers, from ``first`` to ``last``, and straight on from 0 to ``high``.
-
-    Attributes
-    ----------
-    of : numpy.ndarray of int64
-        Shape (edges,): which square each edge belongs to.
-    signs : numpy.ndarray of float64
-        Shape (edges,): -1 for those to the left of ``first``.
-    costs, lengths : numpy.ndarray of float64
-        Shape (edges,): what a step along an edge costs, and how long it is.
-    """
+    """Squares at whole numbers, from ``first`` to ``last``, and straight on from 0 to ``high``."""
 
     def __init__(self, squares: _Squares, first: Floats, last: Floats, high: Floats) -> None:
+        # Shapes: `first` to `high` (numbers,), the attributes but `first` (edges,)
         self.first = first
         count = (last - first).astype(np.int64)
         inside = np.repeat(np.arange(len(count)), count)
         step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         every, each = slice(None), np.arange(len(count))
+        # The square of each edge, and -1 for those to the left of `first`
         self.of = np.concatenate([inside, each, each])
         self.signs = np.concatenate([np.ones(len(inside)), -np.ones(len(each)), np.ones(len(each))])
+        # What a step along an edge costs, and how long the edge is
         self.costs = np.concatenate(
             [
                 squares.rise(inside, first[inside] + step),
@@ -273,7 +237,7 @@ class _Polygons:
 
     @property
     def matrix(self) -> Sparse:
-        """What steps along the edges add to each number: shape (numbers, edges)."""
+        """The effect of steps along the edges on each number: shape (numbers, edges)."""
         places = (self.of, np.arange(len(self.of)))
         return scipy.sparse.csr_array((self.signs, places), shape=(len(self.first), len(self.of)))
 
@@ -325,7 +289,6 @@ class ConsistentTable:
     Parameters
     ----------
     axes : Axes
-        The names and labels.
     fit : LeastSquares
         Of the cells, in the order of a flat array.
     cells : numpy.ndarray of float64
@@ -353,11 +316,6 @@ class ConsistentTable:
         where : mapping of str to str or sequence of str
             As for `Axes.where`; nothing for the total.
 
-        Returns
-        -------
-        WeightedEstimate
-            Its value, variance and confidence intervals.
-
         Raises
         ------
         InvalidTable
@@ -380,17 +338,12 @@ class ConsistentTable:
         return int(most.sum())
 
     def margin(self, names: Sequence[str]) -> Floats:
-        """The sums over all axes but some, which agree with the cells and with each other.
+        """Return the sums over all axes but some, in the table's order; they agree with the cells.
 
         Parameters
         ----------
         names : sequence of str
             The axes that are kept; none for the total.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            With these axes, in the table's order.
 
         Raises
         ------
@@ -456,7 +409,6 @@ class WholeTable:
     Parameters
     ----------
     axes : Axes
-        The names and labels.
     cells : numpy.ndarray of int64
         Of the table's shape.
     draws : int
@@ -474,17 +426,12 @@ class WholeTable:
     standard_errors: Floats
 
     def margin(self, names: Sequence[str]) -> Integers:
-        """The sums over all axes but some, which agree with the cells and with each other.
+        """Return the sums over all axes but some, in the table's order; they agree with the cells.
 
         Parameters
         ----------
         names : sequence of str
             The axes that are kept; none for the total.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            With these axes, in the table's order.
 
         Raises
         ------

@@ -112,21 +112,19 @@ class Margin:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContingencyRelease:
-    """What was released of a contingency table: cells, margins, and whom it protects.
+    """The public parts of a released contingency table: cells, margins, and whom it protects.
 
-    All of it is public. `release_contingency` makes it.
+    `release_contingency` makes it.
 
     Parameters
     ----------
     axes : Axes
-        The names and labels.
     cells : TableRelease
         The released cells, in the order of a flat array.
     within : sequence of str or None
         The axes of the groups whose numbers of people are public, and the sizes of their cells, as
         for `release_contingency`; None: the sizes are caps.
     margins : sequence of Margin, optional
-        The released families of sums.
 
     Raises
     ------
@@ -163,7 +161,7 @@ class ContingencyRelease:
 
     @cached_property
     def statement(self) -> ContingencyStatement:
-        """Who is protected, and how."""
+        """The statement of who is protected, and how."""
         return ContingencyStatement(
             "added" if self.within is None else "changed",
             tuple(self.within or ()),
@@ -194,21 +192,16 @@ class ContingencyRelease:
 
     @property
     def questions(self) -> Axes:
-        """What `answer` may be asked about."""
+        """The questions that `answer` takes."""
         return self.axes
 
     def answer(self, where: Where) -> WeightedEstimate:
-        """How many people are in all cells that have some labels: of `consistent`.
+        """Return the number of people in all cells that have some labels, from `consistent`.
 
         Parameters
         ----------
         where : mapping of str to str or sequence of str
             As for `Axes.where`; nothing for the total.
-
-        Returns
-        -------
-        WeightedEstimate
-            Its value, variance and confidence intervals.
 
         Raises
         ------
@@ -222,16 +215,11 @@ class ContingencyRelease:
         return self.consistent()
 
     def consistent(self) -> ConsistentTable:
-        """The least squares estimate, in which cells, margins and public sums agree; unbiased.
+        """Return the least squares estimate: unbiased; cells, margins and public sums agree.
 
         Each measurement is weighted by its largest variance, over all true counts. So weights are
         public, and the estimate is linear in what was measured: of all such estimates without bias
         it has the smallest `WeightedEstimate.worst_variance`.
-
-        Returns
-        -------
-        ConsistentTable
-            Of all cells.
         """
         measured = self._measured
         alphas: list[Fraction | None] = [None] * len(measured.sum_values)
@@ -248,12 +236,12 @@ class ContingencyRelease:
         )
 
     def whole(self, draws: int = 100, rng: np.random.Generator | None = None) -> WholeTable:
-        """The nearest consistent table of whole numbers from 0 up: **biased**, see `WholeTable`.
+        """Return the nearest consistent table of whole numbers: **biased**, see `WholeTable`.
 
         Parameters
         ----------
         draws : int, default 100
-            From how many further draws the bias is measured, at least 2; each takes as long as the
+            How many further draws the bias is measured from, at least 2; each takes as long as the
             table itself.
         rng : numpy.random.Generator, optional
             For these draws; None for the operating system's randomness.
@@ -261,7 +249,6 @@ class ContingencyRelease:
         Returns
         -------
         WholeTable
-            Its cells, and the bias.
 
         Raises
         ------
@@ -310,7 +297,7 @@ class ContingencyRelease:
 
     @cached_property
     def _measured(self) -> Measured:
-        """What was measured of cells and of sums, public sums last."""
+        """The measurements of cells and of sums, public sums last."""
         families = [(margin.names, margin.released, margin.variance) for margin in self.margins]
         if self.public_sums is not None:
             families.append((self.statement.within, self.public_sums, 0.0))
@@ -325,12 +312,7 @@ class ContingencyRelease:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file, replacing one in one step or not at all.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
+        """Write a JSON file at ``path``, replacing one in one step or not at all.
 
         Raises
         ------
@@ -356,16 +338,6 @@ class ContingencyRelease:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ContingencyRelease:
         """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-
-        Returns
-        -------
-        ContingencyRelease
-            As it was saved.
 
         Raises
         ------
@@ -442,15 +414,14 @@ def release_contingency(
         Families of sums that are released as well, with discrete Laplace noise: for the axes that
         are kept, no axes for the total, the privacy of each sum.
     rng : numpy.random.Generator, optional
-        None for the operating system's randomness, or a generator for results that can be
-        repeated, and are not private.
+        None for the operating system's randomness; a generator's draws can be repeated: not
+        private.
     cache : bool, default True
         As for `release`.
 
     Returns
     -------
     ContingencyRelease
-        What may be published.
 
     Raises
     ------

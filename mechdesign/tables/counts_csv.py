@@ -15,52 +15,31 @@ from mechdesign.tables.totals import is_total_label, refuse_totals
 
 
 class LabelledCounts(NamedTuple):
-    """A table of counts as a file has it.
+    """A table of counts as a file has it."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the axes: of columns of the file; for a row of the table a row, "column" is the last.
-    labels : tuple of (tuple of str)
-        The names along each axis, in the order of the file.
-    counts : numpy.ndarray of int64
-        A cell for each of their combinations.
-    sizes : numpy.ndarray of int64 or None
-        The sizes of the groups, of the same shape, if the file has them.
-    """
-
+    # Of the axes: columns of the file. Where a row of the file is a row of the table, "column" is
+    # the last.
     names: tuple[str, ...]
-    labels: tuple[tuple[str, ...], ...]
-    counts: Integers
-    sizes: Integers | None
+    labels: tuple[tuple[str, ...], ...]  # along each axis, in the order of the file
+    counts: Integers  # a cell for each combination of labels
+    sizes: Integers | None  # of the groups, of the same shape, if the file has them
 
 
 class GroupRows(NamedTuple):
-    """The groups of a file, in its order.
-
-    Attributes
-    ----------
-    counts, sizes : list of int
-        The true counts, and how many people each group has.
-    kept : dict of str to (list of str)
-        Other columns that were asked for, by name.
-    mark, separator : str
-        The byte order mark of the file, or "", and what separates its cells.
-    """
+    """The groups of a file, in its order."""
 
     counts: list[int]
-    sizes: list[int]
-    kept: dict[str, list[str]]
-    mark: str
-    separator: str
+    sizes: list[int]  # how many people each group has
+    kept: dict[str, list[str]]  # other columns that were asked for, by name
+    mark: str  # the byte order mark of the file, or ""
+    separator: str  # of its cells
 
 
 def read_counts(source: Path, count: str | None = None, size: str | None = None) -> LabelledCounts:
-    """Read a table of counts without its totals.
+    """Read a table of counts without its totals, from a file like those of `release_column`.
 
-    The file is like those of `release_column`. Without the name of a
-    column of counts it has two axes: its first column names the rows, its header the columns.
-    With it, each row of the file is a cell, and all other columns but that of sizes are axes.
+    Without ``count``, the first column names the rows and the header the columns. With it, each row
+    of the file is a cell, and all other columns but that of sizes are axes.
     """
     if count is None and size is not None:
         raise ValueError("sizes are a column beside that of counts, which must be named as well")

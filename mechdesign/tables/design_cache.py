@@ -42,13 +42,8 @@ class DesignCache:
     Parameters
     ----------
     folder : str or os.PathLike, optional
-        Where the files are; it is created when the first is written. None: what the environment
-        variable ``MECHDESIGN_CACHE`` says, or else the usual place of the system.
-
-    Attributes
-    ----------
-    folder : Path
-        As given, or the place that was found.
+        Where the files are; created when the first is written. None: what the environment variable
+        ``MECHDESIGN_CACHE`` says, or else the usual place of the system. A `Path` as an attribute.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -63,7 +58,7 @@ class DesignCache:
         *,
         certificate: bool = False,
     ) -> Mechanism:
-        """The mechanism of `design`, from its file if there is one.
+        """Return the mechanism of `design`, from its file if there is one; its privacy is audited.
 
         Parameters
         ----------
@@ -83,7 +78,6 @@ class DesignCache:
         Returns
         -------
         Mechanism
-            Its privacy has been audited; without a certificate unless that is asked for.
 
         Raises
         ------
@@ -184,7 +178,7 @@ def _constraints_to_json(constraints: Constraints) -> list[Any]:
 
 
 def _default_folder() -> Path:
-    """Where programs keep what they can compute again."""
+    """Return where programs keep what they can compute again."""
     if named := os.environ.get(FOLDER):
         return Path(named)
     if sys.platform == "win32":

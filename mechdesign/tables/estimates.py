@@ -28,12 +28,11 @@ _LARGEST_EXCESS = 6.0
 
 
 class CellEstimate(NamedTuple):
-    """What is known about the count of one cell.
+    """The estimate of the count of one cell, and its interval.
 
     Attributes
     ----------
     name : str or None
-        Of the cell.
     size : int
         Of its group: the true count is in 0 .. size.
     released : int
@@ -54,34 +53,16 @@ class CellEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupErrors:
-    """The unbiased estimate of groups of one size, in floats.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        That of the size.
-    values : numpy.ndarray of float64
-        The estimate from each output, shape (outputs,).
-    variance_estimates : numpy.ndarray of float64
-        Of the variance of that estimate, shape (outputs,).
-    least, worst : float
-        The smallest and the largest variance over true counts.
-    spread : float
-        The largest variance of the estimate of the variance.
-    tails : float
-        The largest fourth cumulant of the estimate, at least 0.
-    step : float
-        The largest distance of two neighbouring estimates.
-    """
+    """The unbiased estimate of groups of one size, in floats."""
 
     mechanism: Mechanism
-    values: Floats
-    variance_estimates: Floats
-    least: float
-    worst: float
-    spread: float
-    tails: float
-    step: float
+    values: Floats  # shape (outputs,), the estimate from each output
+    variance_estimates: Floats  # shape (outputs,), of the variance of that estimate
+    least: float  # the smallest variance over true counts
+    worst: float  # the largest
+    spread: float  # the largest variance of the estimate of the variance
+    tails: float  # the largest fourth cumulant of the estimate, at least 0
+    step: float  # the largest distance of two neighbouring estimates
 
 
 @lru_cache(128)
@@ -117,10 +98,7 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
 class TotalEstimate:
     """An unbiased estimate of a sum of true counts.
 
-    Parameters
-    ----------
-    groups : sequence of (GroupErrors, numpy.ndarray of int64)
-        For each size of a group, how often each output was released, shape (outputs,).
+    Shapes: `groups` has, for each size of a group, how often each output was released, (outputs,).
     """
 
     def __init__(self, groups: Sequence[tuple[GroupErrors, Integers]]) -> None:
@@ -133,11 +111,7 @@ class TotalEstimate:
 
     @cached_property
     def variance(self) -> float:
-        """The variance of `value`, estimated without bias.
-
-        It is moved to the least or to the largest variance of all possible true counts if it lies
-        outside these.
-        """
+        """The variance of `value`, estimated without bias, then moved into its possible range."""
         least = self._sum(lambda errors: errors.least)
         return min(max(self._estimated_variance, least), self.worst_variance)
 
@@ -153,7 +127,7 @@ class TotalEstimate:
 
     @property
     def cells(self) -> int:
-        """How many counts are summed."""
+        """The number of counts that are summed."""
         return sum(int(outputs.sum()) for _, outputs in self._groups)
 
     @property
@@ -224,13 +198,11 @@ class TotalEstimate:
 
 @lru_cache(128)
 def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, int], ...]:
-    """For each output the interval of the true counts that are not rejected, exactly.
+    """Return for each output the (low, high) of true counts that are not rejected, exactly.
 
-    A count is rejected if an output so small, or one so large, has a probability of at most half
-    of 1 - confidence under it. So the interval covers the truth, whatever it is, with at least this
-    probability. If every count is rejected, those whose smaller probability is largest are taken.
-
-    The result has shape (outputs, 2).
+    A count is rejected if an output so small, or one so large, has a probability of at most half of
+    1 - confidence under it. So the interval covers the truth with at least this probability. If
+    every count is rejected, those whose smaller probability is largest are taken.
     """
     half = (1 - Fraction(_checked(confidence))) / 2
     columns = [[*accumulate(column)] for column in zip(*table.weights, strict=True)]
@@ -251,21 +223,19 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
 def half_width(
     confidence: float, estimated: float, spread: float, worst: float, tails: float, step: float
 ) -> float:
-    """How far an interval reaches on both sides of an estimate that is a sum.
-
-    As far as normal errors would with the largest variance that the estimate of the variance leaves
-    possible, at a tenth of the risk. The quantile is corrected for an excess kurtosis, by the first
-    term of the expansion of Cornish and Fisher where this is positive; half a step is added as a
-    correction for continuity.
-    """
+    """Return how far an interval reaches on both sides of an estimate that is a sum."""
     risk = 1 - _checked(confidence)
+    # The largest variance that its estimate leaves possible, at a tenth of the risk
     margin = _quantile(risk / 10) * math.sqrt(spread)
     variance = min(max(estimated, 0.0) + margin, worst)
     if not variance:
         return step / 2
     z = _quantile(0.45 * risk)
     # Beyond it errors are rare and of about one step, and the expansion means nothing
+    # The quantile is corrected for an excess kurtosis by the first term of the expansion of Cornish
+    # and Fisher, where that is positive.
     excess = min(tails / variance / variance, _LARGEST_EXCESS)
+    # Half a step is a correction for continuity
     return z * (1 + max(z**2 - 3, 0.0) * excess / 24) * math.sqrt(variance) + step / 2
 
 
@@ -278,7 +248,7 @@ def whole_ends(value: float, half: float, people: int) -> tuple[int, int]:
 
 
 def _quantile(risk: float) -> float:
-    """What a standard normal variable exceeds with this probability."""
+    """Return what a standard normal variable exceeds with this probability."""
     return -NormalDist().inv_cdf(risk)
 
 

@@ -20,16 +20,12 @@ LARGEST_TOTAL = (1 << 31) - 1  #: The largest grand total of a table whose suppr
 
 
 def with_totals(counts: npt.ArrayLike) -> npt.NDArray[Any]:
-    """A table of counts with its totals: last along each axis is the sum of what precedes.
+    """Return a table of counts with its totals: last along each axis is the sum of what precedes.
 
     Shapes: `counts` (a, b, ...); returns (a + 1, b + 1, ...).
 
-    Examples
-    --------
-    >>> with_totals([[1, 2], [3, 4]])
-    array([[ 1,  2,  3],
-           [ 3,  4,  7],
-           [ 4,  6, 10]])
+    >>> with_totals([[1, 2], [3, 4]]).tolist()
+    [[1, 2, 3], [3, 4, 7], [4, 6, 10]]
     """
     table = np.asarray(counts)
     for axis in range(table.ndim):
@@ -38,7 +34,7 @@ def with_totals(counts: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def totals_of(shape: tuple[int, ...]) -> Booleans:
-    """Which entries of a table with totals are totals; ``shape`` includes them."""
+    """Return which entries of a table with totals are totals; ``shape`` includes them."""
     cells = np.zeros(shape, dtype=np.bool_)
     cells[(slice(-1),) * len(shape)] = True
     return ~cells
@@ -53,7 +49,7 @@ def lines(shape: tuple[int, ...]) -> Iterator[Integers]:
 
 @dataclass(frozen=True)
 class SuppressionRule:
-    """How a table of counts is published: small counts are suppressed, others may be rounded.
+    """A rule for publishing a table of counts: small ones are suppressed, others may be rounded.
 
     Totals of every order and the grand total are counts, too: those below the threshold are
     suppressed as cells are.
@@ -113,7 +109,7 @@ class SuppressionRule:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How far below and above a rounded number the count can be."""
+        """The distances of the least and the largest count below and above a rounded number."""
         if self.rounding == "random":
             return self.base - 1, self.base - 1
         return self.base // 2, (self.base - 1) // 2
@@ -138,7 +134,6 @@ class SuppressionRule:
         Returns
         -------
         SuppressedTable
-            What readers see.
 
         Raises
         ------

@@ -62,7 +62,6 @@ class ComparedEntry(NamedTuple):
     labels : tuple of str
         One for each axis; "total" where it is summed over.
     is_total : bool
-        Whether it is a total.
     published : str
         What suppression and rounding show: a number, "*", or "" for a total that is left out.
     low, high : int
@@ -70,8 +69,7 @@ class ComparedEntry(NamedTuple):
     tight : bool
         Whether both are possible.
     taken : float
-        What readers take: the published number, or without one the middle between ``low`` and
-        ``high``.
+        The published number, or without one the middle between ``low`` and ``high``.
     error : float
         That minus the true count.
     mean_absolute : float or None
@@ -100,18 +98,18 @@ class ComparedEntry(NamedTuple):
 
 
 class Disclosed(NamedTuple):
-    """Of the entries of one kind: how many there are, and how many are given away.
+    """The numbers of entries of one kind, and of those that are given away.
 
     Attributes
     ----------
     entries : int
-        How many entries are suppressed, or rounded.
+        Entries that are suppressed, or rounded.
     recovered : int
-        How many of them have one possible count.
+        Those of them with one possible count.
     within_one : int
-        How many of them some number is at most 1 away from, for certain.
+        Those of them that some number is at most 1 away from, for certain.
     open : int
-        How many of the others could be narrower than they are proved to be.
+        Those of the others that could be narrower than they are proved to be.
     """
 
     entries: int
@@ -142,7 +140,7 @@ class SuppressionComparison:
     rows: tuple[ComparedEntry, ...]
 
     def disclosed(self, *, totals: bool = False, suppressed: bool = True) -> Disclosed:
-        """How many protected counts readers recover.
+        """Count the protected entries, and those that readers recover.
 
         Parameters
         ----------
@@ -154,7 +152,6 @@ class SuppressionComparison:
         Returns
         -------
         Disclosed
-            Their numbers.
         """
         found = self.reconstruction
         published = found.published
@@ -309,14 +306,12 @@ def compare_suppression(
     rule : SuppressionRule
         What is suppressed and rounded.
     privacy : Privacy, float, Fraction, int, str or Decimal
-        Or its epsilon, between counts that differ by one: see `Privacy.of`.
-        What the mechanism promises for one cell.
+        Of one cell, or its epsilon, between counts that differ by one: see `Privacy.of`.
     sizes : array_like of int, optional
         The public sizes of the groups, of the same shape.
     loss : Loss, optional
-        What designs minimise, as in `mechdesign.design`.
     properties : iterable of Property, type or str, optional
-        What designs must have, as in `mechdesign.design`.
+        What designs minimise, and what they must have, as in `mechdesign.design`.
     labels : sequence of sequence of str, optional
         Names along each axis; numbers from 0 unless given.
     rng : numpy.random.Generator, optional
@@ -327,7 +322,7 @@ def compare_suppression(
     Returns
     -------
     SuppressionComparison
-        A row for each cell and each total. It is confidential.
+        Confidential.
 
     Raises
     ------
@@ -400,10 +395,10 @@ def _errors(
     loss: Loss | None,
     properties: tuple[PropertyLike, ...],
 ) -> tuple[str, Floats]:
-    """What each cell's mechanism is, and its errors at the true counts, shape (3, a, b, ...).
+    """Return what each cell's mechanism is, and its errors at the true counts.
 
-    They are the expected distance, the expected square, and the variance of the unbiased estimate,
-    NaN where there is none.
+    Shapes: `counts` (a, b, ...); returns (3, a, b, ...): the expected distance, the expected
+    square, and the variance of the unbiased estimate, NaN where there is none.
     """
     noise = "discrete Laplace noise"
     designed = loss is not None or bool(properties)

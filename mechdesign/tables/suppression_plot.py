@@ -39,12 +39,10 @@ def intervals_and_errors(
     rmse: Floats,
     cells: int,
 ) -> Figure:
-    """For each entry what is possible, what is taken and how far off a mechanism is.
+    """Plot for each entry what is possible, what is taken and how far off a mechanism is.
 
     All numbers are differences from the true count.
-
-    Shapes: `possible` (entries, 2), `protected` (entries,), `taken` (entries,), `rmse`
-    (entries,).
+    Shapes: `possible` (entries, 2); `protected`, `taken` and `rmse` (entries,).
     """
     if not 1 <= len(names) <= LARGEST_FIGURE:
         raise ValueError(

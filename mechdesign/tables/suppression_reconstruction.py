@@ -43,9 +43,8 @@ class TableReconstruction:
         The least and the largest possible count, with totals, shape (a + 1, b + 1, ...). It is
         proved that no table with a count outside would have been published so.
     tight : numpy.ndarray of bool
-        Of the same shape: both ends are counts of tables that fit. With one or two axes always, and
-        then every count between is possible, too; with more it is False where the search was cut
-        off.
+        Both ends are counts of tables that fit. With one or two axes always, and then every count
+        between is possible, too; with more it is False where the search was cut off.
     """
 
     published: SuppressedTable
@@ -82,7 +81,6 @@ def reconstruct(published: SuppressedTable, *, progress: bool = False) -> TableR
     Returns
     -------
     TableReconstruction
-        An interval for each entry.
 
     Raises
     ------
@@ -206,10 +204,9 @@ class _Search:
     def _least(
         self, goal: Integers, multipliers: Integers, right: Integers, width: Integers
     ) -> int:
-        """Return a lower bound of ``_SCALE * goal @ x``, by weak duality.
+        """Return a lower bound of ``_SCALE * goal @ x``, for x in 0 .. ``width``.
 
-        It holds for all x between 0 and ``width`` with the sums ``right``, whatever the multipliers
-        are.
+        The sums of x are ``right``. It holds whatever the multipliers are, by weak duality.
         """
         costs = _SCALE * goal - self._sums.T @ multipliers
         # min over 0 <= x <= width of c'x + y'(right - A x): each x is 0 or, where its reduced cost
@@ -232,10 +229,8 @@ def _whole(multipliers: Floats) -> Integers:
 
 
 def _sums(shape: tuple[int, ...]) -> scipy.sparse.csr_array:
-    """Return the matrix whose product with a flattened table is 0 if its totals are right.
-
-    One line for each total is enough: the others follow.
-    """
+    """Return the matrix whose product with a flattened table is 0 if its totals are right."""
+    # One line for each total is enough: the others follow.
     numbers = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
     rows, columns, signs = [], [], []
     start = 0

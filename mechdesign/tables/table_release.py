@@ -60,7 +60,7 @@ Neighbours: TypeAlias = Literal["changed", "added"]
 
 @dataclass(frozen=True)
 class TableStatement:
-    """Who is protected by the release of a table, and how well; ``str()`` is for readers.
+    """The privacy of those in a released table; ``str()`` is for readers.
 
     A released table is a product of independent draws, one for each cell. If one person's answer
     changes, so do the counts of at most ``overlap`` cells, and the probability of every possible
@@ -152,7 +152,7 @@ class ContingencyStatement:
 
     @property
     def changed(self) -> int:
-        """How many cells one person changes: 2 or 1."""
+        """The number of cells that one person changes: 2 or 1."""
         return 2 if self.neighbours == "changed" else 1
 
     @property
@@ -196,7 +196,7 @@ class ContingencyStatement:
 
 
 def randomness(reproducible: bool) -> str:
-    """What a statement says of draws that were seeded, or were not."""
+    """Return what a statement says of draws that were seeded, or were not."""
     if reproducible:
         return "SEEDED: reproducible, and therefore not private"
     return "of the operating system"
@@ -224,6 +224,9 @@ _FIELDS = {
 class TableRelease:
     """Released counts, and the mechanisms that they were drawn from; no true count is kept.
 
+    Parameters are kept under their names: arrays as int64, read-only, mechanisms by ascending size.
+    ``statement`` says who is protected, and how well.
+
     Parameters
     ----------
     released : array_like
@@ -238,19 +241,6 @@ class TableRelease:
         Of the cells, shape (cells,).
     reproducible : bool, default False
         Whether the draws were seeded.
-
-    Attributes
-    ----------
-    released, sizes : numpy.ndarray of int64
-        As given, shape (cells,), read-only.
-    mechanisms : mapping of int to Mechanism
-        As given, by size, ascending.
-    overlap : int
-        As given.
-    names : tuple of str or None
-        As given.
-    statement : TableStatement
-        Who is protected, and how well.
 
     Raises
     ------
@@ -357,12 +347,12 @@ class TableRelease:
 
     @cached_property
     def questions(self) -> Axes:
-        """What `answer` may be asked about: cells, by their names or else their rows."""
+        """The questions that `answer` takes: cells, by their names or else their rows."""
         return Axes({"cell": [*dict.fromkeys(self._labels)]})
 
     @property
     def _labels(self) -> list[str]:
-        """What each cell is called; several may have one name."""
+        """The name of each cell; several may have one."""
         names = self.names or [""] * len(self.sizes)
         return [name if name.strip() else f"row {row}" for row, name in enumerate(names, 1)]
 
@@ -442,7 +432,7 @@ class TableRelease:
         write_content(target, {"format": FORMAT, "version": VERSION, **self.content()})
 
     def content(self) -> dict[str, Any]:
-        """What a file holds of it, as JSON values.
+        """Return what a file holds of it, as JSON values.
 
         Raises
         ------
@@ -487,7 +477,7 @@ class TableRelease:
 
     @staticmethod
     def of_content(content: Any, where: str, work: Work) -> TableRelease:
-        """The release that `content` described; its mechanisms and their privacy are checked again.
+        """Return the release that `content` described, whose mechanisms are checked again.
 
         Parameters
         ----------
@@ -501,7 +491,6 @@ class TableRelease:
         Returns
         -------
         TableRelease
-            As it was described.
 
         Raises
         ------
@@ -565,14 +554,14 @@ def release(
     names : sequence of str, optional
         Of the cells, shape (cells,).
     overlap : int, default 1
-        In how many cells one person can be: 1 where every person is in one group, k where each is
-        in one group of each of k tables. The privacy loss of a person is that of so many cells.
+        In how many cells one person can be, whose losses add up: 1 if in one group, k if in one
+        group of each of k tables.
     totals : bool, default True
         False: release also where some mechanism has no unbiased estimate, so that totals with its
         groups cannot be estimated.
     rng : numpy.random.Generator, optional
-        None: randomness from the operating system. A Generator: reproducible, for experiments,
-        *not* private, and the statement says so.
+        None: the operating system's randomness. A Generator: reproducible, *not* private, as
+        stated.
     cache : bool, default True
         Whether designs are kept in the folder of `DesignCache`, and read from there.
     progress : bool, default False
@@ -581,7 +570,6 @@ def release(
     Returns
     -------
     TableRelease
-        The released counts, their mechanisms, and the statement of privacy.
 
     Raises
     ------

@@ -37,10 +37,9 @@ def refuse_totals(
     """Refuse a table in which rows add up others, unless people may be in so many rows.
 
     A row is a total if its count and its size are the sums of those of two others or more: of all
-    rows, or of all with its labels in some of the columns, totals that are known left out. And a
-    row with a label such as "Total" is one if no row that it may add up is larger.
-
-    Shapes: `counts` and `sizes` (rows,), `labels` (rows,), `lines` (rows,).
+    rows, or of all with its labels in some of the columns, known totals left out. So is a row with
+    a label such as "Total" if no row that it may add up is larger. Shapes: `counts`, `sizes`,
+    `labels` and `lines` (rows,).
     """
     found = _totals(np.array([counts, sizes], dtype=np.int64), labels)
     inside = 1 + sum(parts.astype(np.int64) for parts in found.values())

@@ -20,28 +20,15 @@ from mechdesign.tables.estimates import group_errors, half_width, whole_ends
 class MeasurementErrors(NamedTuple):
     """The errors of independent unbiased measurements, as far as they are known.
 
-    All are arrays of float64, shape (measurements,), as in `mechdesign.tables.estimates`.
-
-    Attributes
-    ----------
-    variances : numpy.ndarray
-        Unbiased estimates of the variances.
-    least, worst : numpy.ndarray
-        The smallest and the largest variance, whatever the true count is.
-    spread : numpy.ndarray
-        The largest variance of the estimate of the variance.
-    tails : numpy.ndarray
-        The largest fourth cumulant of the measurement.
-    step : numpy.ndarray
-        The largest distance of two neighbouring values of the measurement.
+    All have shape (measurements,), as in `mechdesign.tables.estimates`.
     """
 
-    variances: Floats
-    least: Floats
-    worst: Floats
-    spread: Floats
-    tails: Floats
-    step: Floats
+    variances: Floats  # unbiased estimates of the variances
+    least: Floats  # the smallest variance, whatever the true count is
+    worst: Floats  # the largest
+    spread: Floats  # the largest variance of the estimate of the variance
+    tails: Floats  # the largest fourth cumulant of the measurement
+    step: Floats  # the largest distance of two neighbouring values of the measurement
 
     @classmethod
     def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
@@ -61,24 +48,10 @@ class MeasurementErrors(NamedTuple):
 
 
 class MeasuredCells:
-    """The measurements of many cells: what their outputs say about their counts.
+    """The measurements of many cells, each with an unbiased estimate of its count.
 
-    Parameters
-    ----------
-    sizes : numpy.ndarray of int64
-        Shape (cells,).
-    mechanisms : mapping of int to Mechanism
-        That of each size.
-
-    Attributes
-    ----------
-    worst : numpy.ndarray of float64
-        Shape (cells,): the largest variance of the unbiased estimate over true counts.
-
-    Raises
-    ------
-    NoUnbiasedEstimate
-        A mechanism does not determine its count.
+    Shapes: `sizes` (cells,); `worst` (cells,), the largest variance of each estimate over true
+    counts.
     """
 
     def __init__(self, sizes: Integers, mechanisms: Mapping[int, Mechanism]) -> None:
@@ -111,10 +84,7 @@ class MeasuredCells:
         )
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:
-        """Draw new outputs.
-
-        Shapes: `counts` (cells,); returns (cells,).
-        """
+        """Draw new outputs, (cells,), for counts (cells,)."""
         result = np.empty_like(counts)
         for place, group in enumerate(self._groups):
             cells = self._which == place
@@ -133,7 +103,6 @@ class WeightedEstimate:
     coefficients : numpy.ndarray of float64
         Shape (measurements,): the weight of each.
     errors : MeasurementErrors
-        Of the measurements.
     people : int
         The largest number that is possible.
     """
@@ -145,11 +114,7 @@ class WeightedEstimate:
 
     @cached_property
     def variance(self) -> float:
-        """The variance of `value`, estimated without bias.
-
-        It is moved to the least or to the largest variance of all possible true counts if it lies
-        outside these.
-        """
+        """The variance of `value`, estimated without bias, then moved into its possible range."""
         least = float(self._squares @ self.errors.least)
         return min(max(float(self._squares @ self.errors.variances), least), self.worst_variance)
 
@@ -164,20 +129,15 @@ class WeightedEstimate:
         return math.sqrt(self.variance)
 
     def interval(self, confidence: float = 0.95) -> tuple[int, int]:
-        """Return an interval that covers the true number with at least about this probability.
+        """Return an interval in 0 .. `people` that covers the number with about this probability.
 
         As that of `mechdesign.tables.TotalEstimate` for several groups, with the weights of the
-        measurements.
+        measurements: at least about the confidence. Both ends are included.
 
         Parameters
         ----------
         confidence : float, default 0.95
             Strictly between 0 and 1.
-
-        Returns
-        -------
-        tuple of int
-            The ends, both included, within 0 .. `people`.
 
         Raises
         ------

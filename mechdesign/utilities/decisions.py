@@ -33,10 +33,9 @@ from mechdesign.utilities.sublinear_utility import (
 class BestDecision(Utility):
     """The utility that is the expected gain of the best decision after seeing the output.
 
-    The utility of a row is the largest of ``gains[d] row`` over decisions d.
-
-    ``gains[d, x]`` is an exact number of any sign: the prior probability of item x times the gain
-    of decision d if the item is x. The utility of a mechanism is rational.
+    The utility of a row is the largest of ``gains[d] row`` over decisions d; ``gains[d, x]`` is an
+    exact number of any sign: the prior probability of item x times the gain of decision d if the
+    item is x. The utility of a mechanism is rational.
     """
 
     gains: tuple[tuple[Fraction, ...], ...]
@@ -60,10 +59,7 @@ class BestDecision(Utility):
         )
 
     def merged(self) -> Merged:
-        """Merge items whose gains are positive multiples of each other.
-
-        Only the weighted sum of their entries matters.
-        """
+        """Merge items with proportional gains: only the weighted sum of their entries matters."""
         columns = list(zip(*self.gains, strict=True))
         weights = [next((abs(gain) for gain in column if gain), Fraction(0)) for column in columns]
         # Columns that are positive multiples have the same gains in other units: scaled to begin
@@ -108,13 +104,9 @@ class BestDecision(Utility):
         return all(rows[row] == count for row, count in swapped.items())
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Return the patterns and prices of an optimal mechanism, by a linear program of its own.
-
-        An optimal mechanism needs only one output for each decision.
-
-        Its rows are then written as sums of patterns: for each threshold, the items whose entries
-        are at least that.
-        """
+        """Return patterns and prices of an optimal mechanism, by a linear program of its own."""
+        # An optimal mechanism needs only one output for each decision. Its rows are then written as
+        # sums of patterns: for each threshold, the items whose entries are at least that.
         at = np.arange(len(self.gains) * self.items).reshape(len(self.gains), self.items)
         most = at.size + np.arange(len(at))[:, None]  # the largest entry of each row, or more
         groups = (
@@ -139,20 +131,17 @@ class BestDecision(Utility):
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
         """Return the exact largest reduced cost, in one pass over the decisions.
 
-        The best row for a decision has at level 1 the items whose gain exceeds their price.
-
         Parameters
         ----------
-        prices : sequence of flint.fmpq
-            One exact number for each item, shape (items,).
-        alpha : flint.fmpq
-            The lower of the two entries of a row, in (0, 1].
+        prices, alpha : sequence of flint.fmpq, flint.fmpq
+            As for `Utility.pricing`.
 
         Returns
         -------
         tuple[fmpq, list[Pattern]]
-            The largest ``worth(row) - prices row``, and the best pattern for each decision.
+            As of `Utility.pricing`, with the best pattern for each decision.
         """
+        # The best row for a decision has at level 1 the items whose gain exceeds their price.
         net = [
             [to_fmpq(gain) - price for gain, price in zip(row, prices, strict=True)]
             for row in self.gains
@@ -203,8 +192,7 @@ def bayes_decision(
 def total_variation(first: Iterable[Rational], second: Iterable[Rational]) -> BestDecision:
     """Return the total variation distance of the outputs under two hypotheses about the items.
 
-    It is the sum over outputs of |a - b| / 2, where a and b are the probabilities of the output
-    under the two hypotheses.
+    It is the sum over outputs of |a - b| / 2, a and b their probabilities under the hypotheses.
 
     Parameters
     ----------

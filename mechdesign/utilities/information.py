@@ -62,10 +62,8 @@ class MutualInformation(Utility):
         return alike(self.prior)
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
-        """Return no patterns, and prices in proportion to the prior.
-
-        The prices would be optimal if for every probability there were a set of items that has it.
-        """
+        """Return no patterns, and prices in proportion to the prior."""
+        # They would be optimal if for every probability there were a set of items that has it.
         a = to_float(alpha)
 
         def per_mean(mass: float) -> float:
@@ -84,23 +82,19 @@ class MutualInformation(Utility):
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
         """Return a bound, linear in the row for every t and minimised over t, and near patterns.
 
-        For every t > 0, ``-m log m <= t - m - m log t``, where m is the mean of the row under the
-        prior. The patterns are found by exchanging items for as long as that raises information
-        less price, from patterns with the items of least price for their prior at level 1.
-
         Parameters
         ----------
-        prices : sequence of flint.fmpq
-            One exact number for each item, shape (items,).
-        alpha : flint.fmpq
-            The lower of the two entries of a row, in (0, 1].
+        prices, alpha : sequence of flint.fmpq, flint.fmpq
+            As for `Utility.pricing`.
 
         Returns
         -------
         tuple[fmpq, list[Pattern]]
-            A proved upper bound on ``worth(row) - prices row``, in nats, and as many patterns as
-            items, found from different starts; some may be equal.
+            As of `Utility.pricing`: in nats, and as many patterns as items, some equal.
         """
+        # For every t > 0, ``-m log m <= t - m - m log t``, where m is the mean of the row under the
+        # prior. The patterns are found by exchanging items for as long as that raises information
+        # less price, from patterns with the items of least price for their prior at level 1.
         prior = [to_fmpq(weight) for weight in self.prior]
 
         def bound(t: fmpq) -> fmpq:
@@ -132,10 +126,8 @@ class MutualInformation(Utility):
 
 
 def _climbed(chosen: Booleans, p: Floats, y: Floats, alpha: float) -> Booleans:
-    """Return a local maximum of information less price.
-
-    No exchange of at most one item for at most one other raises it.
-    """
+    """Return a local maximum of information less price, under exchanges of items."""
+    # An exchange is of at most one item for at most one other.
     p, y = np.append(p, 0.0), np.append(y, 0.0)  # the last stands for no item, on either side
     inside = np.append(chosen, True)
 
@@ -219,10 +211,7 @@ class Divergence(Utility):
         return a * by_a + b * by_b
 
     def merged(self) -> Merged:
-        """Merge items with the same likelihood ratio.
-
-        To distinguish the hypotheses it does not matter which of these items was held.
-        """
+        """Merge items of equal likelihood ratio: which was held tells nothing about hypotheses."""
         weights = [a + b for a, b in zip(self.first, self.second, strict=True)]
         keys = [
             a / weight if weight else None for a, weight in zip(self.first, weights, strict=True)
@@ -233,12 +222,10 @@ class Divergence(Utility):
         )
 
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]]:
-        """Return patterns and prices of a `BestDecision` that bounds the divergence from below.
-
-        Each of its decisions is a likelihood ratio t, for which the utility of a row is replaced by
-        a linear lower bound, which is exact for rows of that ratio. Ratios are added until the
-        bound is nearly the utility for every row.
-        """
+        """Return patterns and prices of a `BestDecision` that bounds the divergence from below."""
+        # Each of its decisions is a likelihood ratio t, for which the utility of a row is replaced
+        # by a linear lower bound, which is exact for rows of that ratio. Ratios are added until the
+        # bound is nearly the utility for every row.
         columns = [(to_fmpq(a), to_fmpq(b)) for a, b in zip(self.first, self.second, strict=True)]
         # No row has a ratio outside of alpha .. 1 / alpha, as a and b are means of its entries.
         ratios = {alpha, ONE, 1 / alpha}
@@ -270,23 +257,19 @@ class Divergence(Utility):
     def pricing(self, prices: Sequence[fmpq], alpha: fmpq) -> tuple[fmpq, list[Pattern]]:
         """Return a proved bound and near patterns, by branch and bound over the likelihood ratio t.
 
-        The utility of a row is the largest ``sum_x h_x(t) row[x]`` over t. Here h_x(t) =
-        first[x] slope_a + second[x] slope_b rises up to t = first[x] / second[x] and falls from
-        there, which gives bounds on every interval, and the best row for every t.
-
         Parameters
         ----------
-        prices : sequence of flint.fmpq
-            One exact number for each item, shape (items,).
-        alpha : flint.fmpq
-            The lower of the two entries of a row, in (0, 1].
+        prices, alpha : sequence of flint.fmpq, flint.fmpq
+            As for `Utility.pricing`.
 
         Returns
         -------
         tuple[fmpq, list[Pattern]]
-            A proved upper bound on ``worth(row) - prices row``, and patterns of rows that come near
-            it.
+            As of `Utility.pricing`.
         """
+        # The utility of a row is the largest ``sum_x h_x(t) row[x]`` over t. Here h_x(t) = first[x]
+        # slope_a + second[x] slope_b rises up to t = first[x] / second[x] and falls from there,
+        # which gives bounds on every interval, and the best row for every t.
         values = _Values(self, prices, alpha)
         best, patterns = ZERO, list[Pattern]()
         heap = [(-values.bound(alpha, 1 / alpha), alpha, 1 / alpha)]
@@ -333,10 +316,9 @@ class _Values:
         return upper(self.at(item, high if a >= high * b else max(low, a / b)))
 
     def bound(self, low: fmpq, high: fmpq) -> fmpq:
-        """Return an upper bound on the value of a row, less its price, at any ratio in low .. high.
-
-        Items that are at the same level for all of these ratios are bounded together, more tightly.
-        """
+        """Return an upper bound on a row's value less its price, for ratios in low .. high."""
+        # Items that are at the same level for all of these ratios are bounded together, more
+        # tightly.
         fixed, rest = (ZERO, ZERO, ZERO), ZERO
         for item in self.items:
             most = self.most(item, low, high)

@@ -1,6 +1,4 @@
-"""Utility: a sum over outputs of a sublinear function of a mechanism's row.
-
-It measures how useful the outputs of a local mechanism are.
+"""Utility: how useful outputs are, a sum over outputs of a sublinear function of their rows.
 
 A row is the tuple of the probabilities of one output under every item. Kairouz, Oh and Viswanath
 (Extremal mechanisms for local differential privacy, JMLR 17, 2016) treat exactly these: U(Q) = sum
@@ -43,10 +41,9 @@ class Merged:
     utility : Utility
         Over the items that are left.
     label : tuple of int
-        For each original item, the item of ``utility`` that represents it: shape (items,).
+        Shape (items,), original ones: the item of ``utility`` that represents it.
     share : tuple of Fraction
-        For each original item, its weight in the average over the items of its label, at least 0:
-        shape (items,). The shares of one label sum to 1.
+        Shape (items,): its weight in the average over its label, at least 0, of sum 1 for a label.
     """
 
     utility: Utility
@@ -65,9 +62,9 @@ class Utility(ABC):
 
     @abstractmethod
     def worth(self, row: Sequence[fmpq]) -> Number:
-        """Return the utility mu of a row of positive numbers: convex, homogeneous of degree 1.
+        """Return the utility mu of a row of positive numbers, exactly if it is rational.
 
-        Rational utilities answer exactly.
+        It is convex and homogeneous of degree 1.
         """
 
     @abstractmethod
@@ -91,20 +88,15 @@ class Utility(ABC):
     def warm_start(self, alpha: fmpq) -> tuple[list[Pattern], list[fmpq]] | None:
         """Return patterns and prices from which column generation starts; None unless overridden.
 
-        The patterns are the first columns of the master program, and `pricing` turns the prices
-        into a first bound, which may already prove that the best mechanism of these patterns is
-        optimal. Not used where all patterns are enumerated.
+        The patterns, maybe none, are the first columns of the master program, and `pricing` turns
+        the prices, shape (items,), into a first bound, which may already prove that the best
+        mechanism of these patterns is optimal. None: generation starts from the constant row. Not
+        used where all patterns are enumerated.
 
         Parameters
         ----------
         alpha : flint.fmpq
             The lower of the two entries of a row, in (0, 1].
-
-        Returns
-        -------
-        tuple[list[Pattern], list[fmpq]] or None
-            Patterns, in no particular order and maybe none, and a price for each item, shape
-            (items,). None: column generation starts from the constant row.
         """
         return None
 
@@ -183,10 +175,7 @@ def alike(keys: Sequence[Hashable]) -> list[list[int]]:
 def shares(
     keys: Sequence[Hashable], weights: Sequence[Fraction]
 ) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """Return the label of each item, and its share of the weight of its label.
-
-    Items with equal keys are merged into one label.
-    """
+    """Return the label of each item, equal for equal keys, and its share of its label's weight."""
     label, share = [0] * len(keys), [Fraction(0)] * len(keys)
     for number, group in enumerate(alike(keys)):
         total = sum((weights[x] for x in group), Fraction(0))

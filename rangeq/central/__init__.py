@@ -1,14 +1,14 @@
 """Histograms of ordered cells from a trusted curator: one noisy release answers every query.
 
 The curator holds the exact number of users in each of D ordered cells, or in each cell of a table
-of several attributes, and adds noise; users'
-data reach the curator as they are (the local protocols of `rangeq` need no such trust). Two data
-sets are neighbours when one has one user more. Then one count of every level of a tree changes,
-by one.
+of several attributes, and adds noise; users' data reach the curator as they are (the local
+protocols of `rangeq` need no such trust). Two data sets are neighbours when one has one user more.
+Then one count of every level of a tree changes, by one.
 
 `CentralFlat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the
 nodes of a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for
 Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
+`mechdesign.noise.discrete_laplace`.
 `mechdesign.noise.discrete_laplace`.
 
 >>> import numpy as np
@@ -38,13 +38,10 @@ Gaussian noise, with a proved bound on what could be gained.
 (8.42, 8.42)
 
 Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
-from a smoothed tree.
-
-Small counts of regions in regions, such as wards in counties, are released by `release_regions`.
-
-Of a table with a `frequency.schema.Schema`, what is published is a `Release`: an object and a file
-that answer in labels and units. `count_cells` counts the table; ``mechdesign curate`` does it all
-in a shell.
+from a smoothed tree. Small counts of regions in regions, such as wards in counties, are released by
+`release_regions`. Of a table with a `frequency.schema.Schema`, what is published is a `Release`: an
+object and a file that answer in labels and units. `count_cells` counts the table; ``mechdesign
+curate`` does it all in a shell.
 
 Unlike the fractions of local protocols, all answers here are numbers of users. The total number of
 users is not taken as known.

@@ -32,7 +32,7 @@ class Branching(NamedTuple):
 
 
 class Branchings(NamedTuple):
-    """What `best_branching` found; ``print`` shows the table.
+    """The trees that `best_branching` found; ``print`` shows the table.
 
     Attributes
     ----------
@@ -140,31 +140,15 @@ def _value(shape: tuple[int, ...], fanouts: Any) -> float:
 
 
 class Below(NamedTuple):
-    """A tree's lower levels, with the top one of them: what matters of them for levels above.
+    """A tree's lower levels, with the top one of them: what matters of them for levels above."""
 
-    Attributes
-    ----------
-    fanouts : tuple of int
-        From that level's nodes down.
-    size : int or numpy.ndarray
-        The cells of a node.
-    inner, last : float or numpy.ndarray
-        V of a node that is not the last, and of the last: see `rangeq.core.tree_errors`.
-    square : float or numpy.ndarray
-        The sum over all ranges of W^2 of the last node.
-    beyond : float or numpy.ndarray
-        The sum over its cells of their weight in W times the number of cells from there on.
-    settled : float or numpy.ndarray
-        The sum of the variances over all ranges, were this the top level.
-    """
-
-    fanouts: tuple[int, ...]
-    size: Any
-    inner: Any
-    last: Any
-    square: Any
-    beyond: Any
-    settled: Any
+    fanouts: tuple[int, ...]  # from that level's nodes down
+    size: Any  # the cells of a node
+    inner: Any  # V of a node that is not the last: see `rangeq.core.tree_errors`
+    last: Any  # and of the last
+    square: Any  # the sum over all ranges of W^2 of the last node
+    beyond: Any  # sum over its cells of weight in W times the cells from there on
+    settled: Any  # the variances over all ranges in sum, were this the top level
 
 
 def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, ...]]:
@@ -219,9 +203,9 @@ def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, 
 
 
 def _on_top(n: float, below: Below, above: Floats) -> tuple[Below, Floats]:
-    """A level of larger nodes on top, of all these sizes at once.
+    """Put a level of larger nodes on top, of all these sizes at once.
 
-    Also returned is the least sum of the variances over all ranges with more levels on top of it.
+    Also return the least sum of the variances over all ranges with more levels on top of it.
     """
     size, fanout = below.size, above / below.size
     inner_nodes = np.ceil(n / above) - 1

@@ -1,4 +1,4 @@
-"""How a budget is split over the levels of a tree."""
+"""Splits of a budget over the levels of a tree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def equal(h: int) -> list[Fraction]:
 
 
 def geometric(h: int) -> list[Fraction]:
-    """Every level having 2^(1/3) times as much as the one above (Cormode et al. 2012)."""
+    """Return weights that grow by 2^(1/3) from each level to the next (Cormode et al. 2012)."""
     return [Fraction(2.0 ** (level / 3)) for level in range(h)]
 
 
@@ -46,15 +46,13 @@ def exact_split(alpha: Fraction, weights: Sequence[Fraction]) -> tuple[Fraction 
 
 
 def best_shares(tree: BoxTree) -> list[Fraction]:
-    """Shares of epsilon for a small average variance of a tree with inference.
-
-    First as if no cells were missing at the ends: shares w >= 0 of sum 1 for a small sum of
-    gains[i] / (sum over l >= i of sizes[l] w[l]^2), where ``sizes`` are the cells below a node, and
-    ``gains`` what a unit of variance of a level's contrasts adds, times these. That is not convex:
-    a level without a share is a tree without it, and every such tree may have its own minimum. So
-    the search starts from equal shares and from the trees that keep every k-th level. Where cells
-    are missing, it goes on from the best with the variance as it is.
-    """
+    """Find shares of epsilon for a small average variance of a tree with inference."""
+    # First as if no cells were missing at the ends: shares w >= 0 of sum 1 for a small sum of
+    # gains[i] / (sum over l >= i of sizes[l] w[l]^2), where `sizes` are the cells below a node, and
+    # `gains` what a unit of variance of a level's contrasts adds, times these. That is not convex:
+    # a level without a share is a tree without it, and every such tree may have its own minimum. So
+    # the search starts from equal shares and from the trees that keep every k-th level. Where cells
+    # are missing, it goes on from the best with the variance as it is.
     h = tree.height
     if h == 1:
         return [Fraction(1)]
@@ -121,7 +119,7 @@ def _shares(logs: Floats) -> Floats:
 
 
 def weight(value: float | Rational) -> Fraction:
-    """One that was given, exactly; ValueError below 0."""
+    """Return a given weight, exactly; ValueError below 0."""
     result = fraction(value, "a weight")
     if result < 0:
         raise ValueError(f"weights must be at least 0, got {shown(value)}")

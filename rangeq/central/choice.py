@@ -165,7 +165,7 @@ def designed_mechanism(
     epsilon: float | Rational,
     delta: Fraction | None = None,
 ) -> MatrixMechanism:
-    """What `workload_optimal` designs, where that takes seconds."""
+    """Return what `workload_optimal` designs, where that takes seconds."""
     promise: Promise
     promise = Privacy.from_epsilon(epsilon) if delta is None else ApproximateDP(epsilon, delta)
     return MatrixMechanism(_strategy(sizes, workload, delta is None), promise)
@@ -184,26 +184,16 @@ def _strategy(sizes: tuple[int, ...], workload: str | tuple[str, ...], laplace: 
 
 
 class BestTree(NamedTuple):
-    """A tree over ordered attributes, and how epsilon is split over its levels.
+    """A tree over ordered attributes, and how epsilon is split over its levels."""
 
-    Attributes
-    ----------
-    branching : tuple of tuple of int
-        For each attribute, from the root down.
-    budget : tuple of int
-        Weights of the levels, from the top.
-    """
-
-    branching: tuple[tuple[int, ...], ...]
-    budget: tuple[int, ...]
+    branching: tuple[tuple[int, ...], ...]  # for each attribute, from the root down
+    budget: tuple[int, ...]  # weights of the levels, from the top
 
     def under(
         self, sizes: Sequence[int], ordered: Sequence[bool], epsilon: float | Rational
     ) -> Hierarchy:
-        """Such a tree for each item, or combination of items, of further attributes.
-
-        A box of one such item has the variance that it has in the tree by itself.
-        """
+        """Return such a tree for each item, or combination of items, of further attributes."""
+        # A box of one such item has the variance that it has in the tree by itself
         own = iter(self.branching)
         below = (1,) * (len(self.budget) - 1)
         lists = [
@@ -215,11 +205,9 @@ class BestTree(NamedTuple):
 
 @lru_cache(maxsize=64)
 def best_tree(shape: tuple[int, ...]) -> BestTree:
-    """The tree of least average variance that a quick search finds, with its best budget.
-
-    The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
-    all takes a tenth of a second.
-    """
+    """Return the tree of least average variance that a quick search finds, with its best budget."""
+    # The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
+    # all takes a tenth of a second
     table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False).table
     found: dict[BestTree, float] = {}
     for row in table:

@@ -1,4 +1,4 @@
-"""What a release answers: every box of cells, as numbers of users."""
+"""The answers of a release: every box of cells, as numbers of users."""
 
 from __future__ import annotations
 
@@ -35,32 +35,17 @@ class Errors(Protocol):
     """The variances of queries."""
 
     def variance(self, first: Integers, last: Integers) -> Any:
-        """Of the sums over boxes.
+        """Return those of the sums over boxes.
 
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (boxes,): squared users.
+        Shapes: `first` and `last` (attributes, boxes), closed ends; returns (boxes,), squared
+        users.
         """
         ...
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """Of the sum over a product of sets of places.
+        """Return that of the sum over a product of sets of places, in squared users.
 
-        Parameters
-        ----------
-        weights : sequence of numpy.ndarray of float64
-            For each attribute 1 for the places in the set, else 0.
-
-        Returns
-        -------
-        float
-            Squared users.
+        Shapes: `weights` (places of an attribute,) each: 1 for the places in the set, else 0.
         """
         ...
 
@@ -70,7 +55,7 @@ class Errors(Protocol):
 
 
 class Released(Protocol):
-    """What a `CentralEstimate` needs of the mechanism that released it."""
+    """The part of a mechanism that a `CentralEstimate` needs."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -106,7 +91,7 @@ class CentralEstimate(ABC):
     @overload
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number: ...
     def range(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
-        """How many users are in the cells a .. b of the only attribute, both included.
+        """Return how many users are in the cells a .. b of the only attribute, both included.
 
         Parameters
         ----------
@@ -131,7 +116,7 @@ class CentralEstimate(ABC):
     @overload
     def prefix(self, b: npt.ArrayLike) -> Number: ...
     def prefix(self, b: npt.ArrayLike) -> Number:
-        """How many users are in the cells 0 .. b of the only attribute.
+        """Return how many users are in the cells 0 .. b of the only attribute.
 
         Parameters
         ----------
@@ -192,7 +177,7 @@ class CentralEstimate(ABC):
         return Answer(value, variance, _interval=interval)
 
     def half_width(self, deviation: Any, confidence: float) -> Any:
-        """Half the width of an interval: see `interval`.
+        """Return half the width of an interval, in users: see `interval`.
 
         Parameters
         ----------
@@ -204,7 +189,7 @@ class CentralEstimate(ABC):
         Returns
         -------
         float or numpy.ndarray
-            Users.
+            Of the deviations' shape.
 
         Raises
         ------
@@ -214,7 +199,7 @@ class CentralEstimate(ABC):
         return _z(confidence) * deviation + 0.5
 
     def cdf(self, attribute: str | int | None = None) -> Floats:
-        """Every prefix along an attribute over the estimated total, ending with 1.
+        """Return every prefix along an attribute over the estimated total, ending with 1.
 
         Not made monotone. NaN unless the total is above 0.
 
@@ -239,7 +224,7 @@ class CentralEstimate(ABC):
 
     @property
     def counts(self) -> Floats:
-        """Of the mechanism's shape: the number of users in each cell, read-only."""
+        """The number of users in each cell, of the mechanism's shape, read-only."""
         return self._cells
 
     @property
@@ -293,7 +278,7 @@ class CentralEstimate(ABC):
         return np.zeros_like(last), last
 
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
-        """The least cell with at least the fraction phi of the users at or below it.
+        """Return the least cell with at least the fraction phi of the users at or below it.
 
         A noisy cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
 
@@ -329,12 +314,10 @@ class CentralEstimate(ABC):
 
         Parameters
         ----------
-        phi : array_like
-            In [0, 1]: a number, or an array.
+        phi, attribute : as of `quantile`
+            Fractions in [0, 1], and along which attribute.
         confidence : float, default 0.95
             In (0, 1), of the band at each cell.
-        attribute : int, optional
-            The place of the attribute along which; None: the only one.
 
         Returns
         -------
@@ -343,10 +326,8 @@ class CentralEstimate(ABC):
 
         Raises
         ------
-        ValueError
-            For a phi or a confidence out of range.
-        InvalidQuestion
-            No such attribute, or none where there are several.
+        ValueError, InvalidQuestion
+            For a phi or a confidence out of range; as for `quantile`.
         """
         wanted, place = fractions(phi), self._place(attribute)
         # The last one has everybody at or below it
@@ -409,7 +390,7 @@ class CentralEstimate(ABC):
 
     @abstractmethod
     def box_sums(self, first: Integers, last: Integers) -> Floats:
-        """The numbers of users in boxes.
+        """Return the numbers of users in boxes.
 
         Parameters
         ----------
@@ -424,7 +405,7 @@ class CentralEstimate(ABC):
 
     @abstractmethod
     def weighted(self, weights: Sequence[Floats]) -> float:
-        """The number of users in a product of sets of places.
+        """Return the number of users in a product of sets of places.
 
         Parameters
         ----------
@@ -447,15 +428,7 @@ def _z(confidence: float) -> float:
 
 
 class Summed(CentralEstimate):
-    """An estimate that adds up: a box is the sum of its cells.
-
-    Parameters
-    ----------
-    mechanism : Released
-        What released it.
-    cells : numpy.ndarray
-        Of the mechanism's shape: the estimated numbers of users.
-    """
+    """An estimate that adds up: a box is the sum of its cells, given in the mechanism's shape."""
 
     @cached_property
     def _sums(self) -> BoxSums:
@@ -472,14 +445,7 @@ class Summed(CentralEstimate):
 class Layered(CentralEstimate):
     """An estimate that adds the fewest nodes that make up a box (Qardaji et al., section 3.2).
 
-    Parameters
-    ----------
-    mechanism : Released
-        What released it.
-    nodes : FewestNodes
-        Which nodes make up a box.
-    levels : sequence of numpy.ndarray of int64
-        The noisy numbers of users in the nodes of each level from the top.
+    `levels` are the noisy numbers of users in the nodes of each level from the top.
     """
 
     def __init__(self, mechanism: Released, nodes: FewestNodes, levels: Sequence[Integers]) -> None:

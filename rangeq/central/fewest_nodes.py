@@ -1,8 +1,4 @@
-"""Boxes as sums of the fewest nodes of a tree, without inference.
-
-Qardaji, Yang, Li 2013, section 3.2: a node is used if it lies in the box and its parent does not.
-The root is not asked.
-"""
+"""Boxes as sums of the fewest nodes of a tree, without inference (Qardaji et al., section 3.2)."""
 
 from __future__ import annotations
 
@@ -19,22 +15,15 @@ from rangeq.core import BoxTree, blocks_inside, queries
 class FewestNodes:
     """The nodes that make up boxes, and the variances of their sums.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree; its root is not asked.
-    variances : sequence of float or Fraction
-        Of the noise of the levels 1 .. height.
+    A node is used if it lies in the box and its parent does not; the root is not asked. `variances`
+    are those of the noise of the levels 1 .. height: floats, or Fractions for exact results.
     """
 
     def __init__(self, tree: BoxTree, variances: Sequence[Any]) -> None:
         self.tree, self.variances = tree, variances
 
     def inside(self, level: int, first: Integers, last: Integers) -> tuple[Integers, Integers]:
-        """The nodes of a level within boxes: along each attribute one run, of the ends' shape.
-
-        Shapes: `first` and `last` (attributes, boxes).
-        """
+        """The nodes of a level in boxes: along each attribute one run, of the ends' shape."""
         column = (-1, *(1,) * (first.ndim - 1))
         widths = np.reshape(self.tree.widths[level], column)
         at_end = last + 1 == np.reshape(self.tree.shape, column)
@@ -46,10 +35,7 @@ class FewestNodes:
     def below_inside(
         self, level: int, first: Integers, last: Integers
     ) -> tuple[Integers, Integers]:
-        """The nodes of a level whose parents lie within boxes, as `inside`.
-
-        Shapes: `first` and `last` (attributes, boxes).
-        """
+        """Return the nodes of a level whose parents lie within boxes, as `inside`."""
         column = (-1, *(1,) * (first.ndim - 1))
         start, end = self.inside(level - 1, first, last)
         fanouts = np.reshape(self.tree.fanouts[level - 1], column)
@@ -73,10 +59,7 @@ class FewestNodes:
         return result
 
     def variance(self, first: Integers, last: Integers) -> Any:
-        """The variances of the sums over boxes.
-
-        Shapes: `first` and `last` (attributes, boxes); returns (boxes,).
-        """
+        """Return the variances of the sums over boxes: shape (boxes,)."""
         total: Any = np.zeros(first.shape[1])
         for level, variance in enumerate(self.variances, 1):
             used = np.zeros(first.shape[1], dtype=np.int64)
@@ -94,7 +77,7 @@ class FewestNodes:
         )
 
     def used(self) -> list[int]:
-        """How many nodes of the levels 1 .. height all boxes use together, exactly."""
+        """Count the nodes of the levels 1 .. height that all boxes use together, exactly."""
         tree, result = self.tree, []
         for level in range(1, tree.height + 1):
             within = below = 1
@@ -119,6 +102,6 @@ def _product(weights: Sequence[Floats]) -> float:
 
 
 def _inside_all(n: int, width: int) -> int:
-    """How many pairs of a range of n places and a block in it there are; the last may be short."""
+    """Count the pairs of a range of n places and a block in it; the last may be short."""
     rest = n % width
     return blocks_inside(n, width) + (n - rest + 1 if rest else 0)

@@ -33,10 +33,8 @@ class CentralFlat(CentralMechanism):
 
     Parameters
     ----------
-    shape : int or sequence of int
-        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one release, at least 2^-32.
+    shape, epsilon : as of `CentralMechanism`
+        The number of cells along each attribute, and the privacy loss of one release.
     """
 
     privacy_source: ClassVar[str] = "hierarchical histograms, section 3.1"
@@ -68,10 +66,8 @@ class Hierarchy(CentralMechanism):
 
     Parameters
     ----------
-    shape : int or sequence of int
-        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one release, at least 2^-32.
+    shape, epsilon : as of `CentralMechanism`
+        The number of cells along each attribute, and the privacy loss of one release.
     branching : int or sequence of int or sequence of sequences of int
         An integer b >= 2: every node is split into b along each attribute, the root into as few as
         needed: the least h with b^h >= size levels. Or a list from the top, [2, 16, 16] for 2
@@ -196,10 +192,8 @@ class Wavelet(CentralMechanism):
 
     Parameters
     ----------
-    shape : int or sequence of int
-        The number of cells of one attribute, or along each of several: as for `CentralMechanism`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one release, at least 2^-32.
+    shape, epsilon : as of `CentralMechanism`
+        The number of cells along each attribute, and the privacy loss of one release.
     """
 
     privacy_source: ClassVar[str] = "hierarchical histograms, section 4"
@@ -233,13 +227,8 @@ class Wavelet(CentralMechanism):
 class TensorErrors:
     """The variances of queries, where those of each attribute multiply.
 
-    Parameters
-    ----------
-    factors : sequence of TreeErrors
-        One an attribute, exact.
-    noise : float or Fraction
-        The variance of the noise of a coefficient, of which those are multiples: a Fraction for
-        exact variances.
+    `factors` are exact `TreeErrors`, one an attribute, and `noise` the variance of the noise of a
+    coefficient, of which those are multiples: a Fraction for exact variances.
     """
 
     def __init__(self, factors: Sequence[TreeErrors], noise: float | Fraction) -> None:

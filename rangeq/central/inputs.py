@@ -189,27 +189,18 @@ def count_cells(schema: Schema, tables: Iterable[Any]) -> Integers:
 
 
 class Query(NamedTuple):
-    """Boxes of cells, or products of sets of places.
+    """Boxes of cells, or products of sets of places."""
 
-    Attributes
-    ----------
-    shape : tuple of int
-        That of the answers: () for one question.
-    first, last : numpy.ndarray of int64
-        Shape (attributes, questions): closed ends of boxes.
-    weights : list of list of numpy.ndarray, or None
-        For each question and attribute 1 for the places in the set, else 0; None where the boxes
-        say it all.
-    """
-
-    shape: tuple[int, ...]
-    first: Integers
+    shape: tuple[int, ...]  # of the answers: () for one question
+    first: Integers  # shape (attributes, questions): closed ends of boxes
     last: Integers
+    # For each question and attribute 1 for the places in the set, else 0; None where the boxes say
+    # it all
     weights: list[list[Floats]] | None = None
 
     @classmethod
     def of(cls, where: Any, sizes: Sequence[int]) -> Query:
-        """What `CentralEstimate.answer` is asked."""
+        """Read the question of `CentralEstimate.answer`."""
         shape, asked = conditions(where, cls.names(sizes), sizes)
         ends = np.zeros((2, len(sizes), int(np.prod(shape))), dtype=np.int64)
         ends[1] = np.array(sizes)[:, None] - 1
@@ -235,7 +226,7 @@ class Query(NamedTuple):
 
     @staticmethod
     def names(sizes: Sequence[int]) -> list[str]:
-        """What the attributes are called."""
+        """Return the names of the attributes."""
         return ["cell"] if len(sizes) == 1 else [f"attribute {i}" for i in range(len(sizes))]
 
     @classmethod
@@ -253,10 +244,7 @@ class Query(NamedTuple):
         boxes: Callable[[Integers, Integers], Any],
         sets: Callable[[Sequence[Floats]], Any] | None = None,
     ) -> Any:
-        """What functions say of each question.
-
-        Shapes: `boxes` (attributes, questions).
-        """
+        """Return what functions of boxes and of sets say of each question."""
         if self.weights is None or sets is None:
             found = np.asarray(boxes(self.first, self.last))
         else:

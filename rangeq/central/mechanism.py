@@ -1,4 +1,4 @@
-"""What all mechanisms of a trusted curator share: noise, its audit, releases, exact variances."""
+"""The base of mechanisms of a trusted curator: noise, its audit, releases, exact variances."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SLACK = 1 - Fraction(1, 1 << 24)
 
 @dataclass(frozen=True)
 class CentralMechanism(ABC):
-    """What all releases share: epsilon is split over levels of counts, and noise added to each.
+    """The base of releases: epsilon is split over levels of counts, and noise added to each.
 
     Parameters
     ----------
@@ -150,11 +150,10 @@ class CentralMechanism(ABC):
         Parameters
         ----------
         counts : array_like
-            Of the mechanism's shape: how many users are in each cell. Integers >= 0 of an integer
-            type, of sum at most 2^52.
+            Of the mechanism's shape, integers >= 0 of an integer type, of sum at most 2^52: the
+            users in each cell.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated.
+            None for the operating system's randomness, or a generator for repeatable results.
 
         Returns
         -------
@@ -173,16 +172,14 @@ class CentralMechanism(ABC):
     def noisy_levels(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> list[Integers]:
-        """What `release` draws: all that it tells of the histogram.
+        """Draw the numbers of `release`: all that it tells of the histogram.
 
         Every call is a release of its own, and costs epsilon again.
 
         Parameters
         ----------
-        counts : array_like
-            Of the mechanism's shape, as for `release`.
-        rng : numpy.random.Generator, optional
-            As for `release`.
+        counts, rng : as of `release`
+            The histogram, and the randomness.
 
         Returns
         -------
@@ -208,7 +205,7 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def levels(self, counts: Integers) -> list[Integers]:
-        """The exact numbers that are asked, level by level from the top.
+        """Return the exact numbers that are asked, level by level from the top.
 
         One user changes one number of each level, by one.
 
@@ -225,7 +222,7 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def estimate(self, noisy: list[Integers]) -> CentralEstimate:
-        """What noisy numbers of all levels say.
+        """Return the estimate from noisy numbers of all levels.
 
         Parameters
         ----------
@@ -239,7 +236,7 @@ class CentralMechanism(ABC):
         """
 
     def variance(self, where: Any) -> Any:
-        """The variance of a release's `CentralEstimate.answer`, from that of the discrete noise.
+        """Return the variance of a release's `CentralEstimate.answer`, of the discrete noise.
 
         Parameters
         ----------
@@ -325,7 +322,7 @@ class CentralMechanism(ABC):
 
     @abstractmethod
     def errors_of(self, variances: Sequence[Any]) -> Errors:
-        """The variances of all queries, for noise of these variances.
+        """Return the variances of all queries, for noise of these variances.
 
         Parameters
         ----------

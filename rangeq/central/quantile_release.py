@@ -80,8 +80,7 @@ def quantiles(
     domain : int
         How many values there may be, 1 to 2^26. It must not depend on the data.
     rng : numpy.random.Generator, optional
-        None for the operating system's randomness, or a generator for results that can be
-        repeated.
+        None for the operating system's randomness, or a generator for repeatable results.
 
     Returns
     -------
@@ -112,25 +111,13 @@ def quantiles(
 
 
 class UsersBetween(NamedTuple):
-    """Users between two quantiles that are known, and what is still asked of them.
+    """Users between two quantiles that are known, and what is still asked of them."""
 
-    Attributes
-    ----------
-    asked : tuple of Fraction
-        The quantiles, ascending, of all users.
-    low, high : Fraction
-        The quantiles between which the users lie.
-    places : numpy.ndarray of int64
-        Shape (users,), ascending.
-    first, end : int
-        The quantiles are among the places first .. end - 1.
-    """
-
-    asked: tuple[Fraction, ...]
-    low: Fraction
+    asked: tuple[Fraction, ...]  # the quantiles, ascending, of all users
+    low: Fraction  # the quantiles between which the users lie
     high: Fraction
-    places: Integers
-    first: int
+    places: Integers  # shape (users,), ascending
+    first: int  # the quantiles are among the places first .. end - 1
     end: int
 
 
@@ -195,12 +182,12 @@ class QuantileRelease:
 
     @property
     def rounds(self) -> int:
-        """In how many draws a user is at most."""
+        """The most draws that a user is in."""
         return len(self._asked).bit_length()
 
     @cached_property
     def beta(self) -> Fraction:
-        """By how much a weight falls, at most, where one user more is off."""
+        """The least factor by which a weight falls where one user more is off."""
         share = fraction(self.epsilon, "epsilon") * _SLACK / (2 * self.rounds)
         return Privacy.from_epsilon(share).alpha
 
@@ -280,8 +267,7 @@ class QuantileRelease:
         values : array_like
             Shape (users,): integers 0 .. domain-1; there may be none.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated.
+            None for the operating system's randomness, or a generator for repeatable results.
 
         Returns
         -------
@@ -416,12 +402,8 @@ class TreeQuantiles:
 
     Parameters
     ----------
-    domain : int
-        How many values there may be, 1 to 2^20.
-    q : sequence of numbers
-        The quantiles asked for, each in [0, 1]; one at least.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of all together, at least 2^-32. Neighbouring data differ by one user.
+    domain, q, epsilon : as of `QuantileRelease`
+        But 1 to 2^20 values, and an epsilon of at least 2^-32.
 
     Raises
     ------
@@ -440,7 +422,7 @@ class TreeQuantiles:
 
     @cached_property
     def tree(self) -> Hierarchy:
-        """What is released."""
+        """The tree that is released."""
         return Hierarchy(self.domain, self.epsilon, 16, budget="optimal")
 
     def audit(self) -> Audit:
@@ -475,11 +457,8 @@ class TreeQuantiles:
 
         Parameters
         ----------
-        values : array_like
-            Shape (users,): integers 0 .. domain-1; there may be none.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated.
+        values, rng : as of `QuantileRelease.release`
+            The users' values, and the randomness.
 
         Returns
         -------
@@ -500,10 +479,7 @@ class TreeQuantiles:
 
 
 def smoothed_counts(estimate: CentralEstimate) -> Floats:
-    """The posterior mean of the cells of one attribute.
-
-    Shapes: returns (cells,).
-    """
+    """Return the posterior mean of the cells of one attribute: shape (cells,)."""
     cells = estimate.mechanism.sizes[0]
     width = -(-cells // MOST_BLOCKS)
     first = np.arange(0, cells, width, dtype=np.int64)
@@ -532,10 +508,7 @@ def smoothed_counts(estimate: CentralEstimate) -> Floats:
 
 
 def covariances(errors: Errors, first: Integers, last: Integers) -> Floats:
-    """The covariances of the sums of neighbouring blocks of cells, from variances of ranges.
-
-    Shapes: `first` and `last` (blocks,); returns (blocks, blocks).
-    """
+    """Covariances, (blocks, blocks), of sums of neighbouring blocks from ranges' variances."""
     blocks = len(first)
     low, high = np.triu_indices(blocks)
     # Of the blocks low .. high - 1, by how many; none has no variance

@@ -70,13 +70,13 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class RegionStatement:
-    """Whom a release of regions protects, and by how much, exactly.
+    """A statement of whom a release of regions protects, and by how much, exactly.
 
     Attributes
     ----------
     levels : tuple of (Fraction or None)
-        The alpha of each depth of regions with parts, from the top, and last that of the leaves;
-        None for a depth that is not asked.
+        The alphas of each depth of regions with parts, from the top, and of the leaves; None: not
+        asked.
     reproducible : bool
         Whether the draws were seeded: they then protect nobody who knows the seed.
     """
@@ -117,7 +117,7 @@ class RegionStatement:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegionRelease:
-    """What was released of regions: the counts of all levels, and whom it protects.
+    """A release of regions: the counts of all levels, and whom it protects.
 
     All of it is public. `release_regions` makes it.
 
@@ -164,7 +164,7 @@ class RegionRelease:
         return RegionStatement((*self.levels, told.privacy.alpha), told.reproducible)
 
     def estimate(self) -> RegionEstimate:
-        """The least squares estimates of all regions: unbiased, and parts add up.
+        """Return the least squares estimates of all regions: unbiased, and parts add up.
 
         Each count is weighted by its variance, that of a leaf by the largest for all true counts.
         So the weights are public, and the estimate is linear in what was released: of all such
@@ -198,11 +198,11 @@ class RegionRelease:
 
     @cached_property
     def questions(self) -> Axes:
-        """What `answer` may be asked about: regions by their paths, such as "Kent / Dover"."""
+        """The subjects of `answer`: regions by their paths, such as "Kent / Dover"."""
         return Axes({"region": [" / ".join(path) for path in self.regions.paths]})
 
     def answer(self, where: Where) -> Answer:
-        """How many people are in a region, or in several that have nobody in common.
+        """Return how many people are in a region, or in several that have nobody in common.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class RegionRelease:
         write_content(path, {"format": FORMAT, "version": VERSION, **stated})
 
     def _stated(self) -> dict[str, Any]:
-        """What a file says beside the release of the leaves."""
+        """Return what a file says beside the release of the leaves."""
         return {
             "regions": [[*self.regions.paths[number]] for number in self.regions.leaves],
             "levels": [None if alpha is None else to_text(alpha) for alpha in self.levels],
@@ -305,10 +305,10 @@ class RegionEstimate:
         How counts were combined.
     values : numpy.ndarray of float64
         Shape (regions,): the estimates, in the order of ``regions.paths``.
-    errors : MeasurementErrors
-        Of the released counts of the regions.
     sizes : numpy.ndarray of int64
         Shape (regions,): the largest possible numbers.
+    errors : MeasurementErrors
+        Of the released counts of the regions.
     """
 
     regions: Regions
@@ -401,10 +401,9 @@ def release_regions(
     ----------
     regions : Regions
         The tree.
-    counts : array_like
-        Shape (leaves,): integers from 0 to the sizes, in the order of ``regions.leaves``.
-    sizes : array_like
-        Shape (leaves,): the largest possible counts, which are public.
+    counts, sizes : array_like
+        Shape (leaves,), in the order of ``regions.leaves``: integers from 0 to the sizes, and the
+        largest possible counts, which are public.
     privacy : Privacy, or float, Fraction, int, str or Decimal
         Of the whole release, for one person's answer; or its epsilon. Of a `Privacy`, between
         adjacent counts, the product of the levels' alphas is exactly the alpha.
@@ -417,8 +416,8 @@ def release_regions(
         "leaves": only these are asked; or weights of at least 0, one for each depth from the top
         and one for the leaves, which is above 0. A depth of weight 0 is not asked.
     rng : numpy.random.Generator, optional
-        None for the operating system's randomness, or a generator for results that can be
-        repeated, and are not private.
+        None for the operating system's randomness; a generator's results can be repeated, and are
+        not private.
     cache : bool, default True
         As for `mechdesign.tables.release`.
 

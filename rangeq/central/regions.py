@@ -112,7 +112,7 @@ class Regions:
 
     @cached_property
     def depths(self) -> Integers:
-        """How many regions each one is a part of: shape (regions,)."""
+        """The number of regions that each one is a part of: shape (regions,)."""
         return np.array([len(path) - 1 for path in self.paths], dtype=np.int64)
 
     @cached_property
@@ -124,7 +124,7 @@ class Regions:
 
     @property
     def inner_depths(self) -> int:
-        """At how many depths there are regions with parts."""
+        """The number of depths at which there are regions with parts."""
         return int(self.depths[self.inner].max(initial=-1)) + 1
 
     @cached_property
@@ -157,7 +157,7 @@ class Regions:
         return found[0]
 
     def sums(self, counts: Integers) -> Integers:
-        """The sums of what the leaves of each region have.
+        """Return the sums of what the leaves of each region have.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Regions:
         return result
 
     def covered(self, numbers: Sequence[int]) -> Integers:
-        """In how many of some regions each leaf lies.
+        """Return in how many of some regions each leaf lies.
 
         Parameters
         ----------

@@ -96,8 +96,8 @@ class Release:
         `CentralFlat`, `Hierarchy`, `Wavelet` or `MatrixMechanism`, over the schema's items. An
         epsilon is kept as a Fraction, and budgets that a search found as the shares that it found.
     levels : sequence of numpy.ndarray of int64
-        What `CentralMechanism.noisy_levels` gave, or, as the only one, what
-        `MatrixMechanism.noisy_numbers` gave; read-only.
+        What `CentralMechanism.noisy_levels` gave, or, alone, `MatrixMechanism.noisy_numbers`;
+        read-only.
     reproducible : bool, default False
         Whether the draws were seeded: they then protect nobody from who knows the seed.
 
@@ -142,16 +142,13 @@ class Release:
 
         Parameters
         ----------
-        schema : Schema
-            Of the attributes that were counted.
-        mechanism : CentralMechanism or MatrixMechanism
-            As for `Release`: what ``plan("curated-ranges", schema, epsilon=..)`` recommends, or
-            another one.
+        schema, mechanism : as of `Release`
+            Such as what ``plan("curated-ranges", schema, epsilon=..)`` recommends.
         counts : array_like
             The histogram, from `count_cells`: as for `CentralMechanism.release`.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated, and are not private.
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
 
         Returns
         -------
@@ -160,10 +157,8 @@ class Release:
 
         Raises
         ------
-        ValueError, TypeError
-            As for `Release`; nothing was drawn.
-        InvalidHistogram
-            As for `CentralMechanism.release`; nothing was drawn.
+        ValueError, TypeError, InvalidHistogram
+            As for `Release` and `CentralMechanism.release`; nothing was drawn.
         """
         settled = _settled(schema, mechanism)
         if isinstance(settled, MatrixMechanism):
@@ -209,7 +204,7 @@ class Release:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
-        """The release in a file; its mechanism is made and audited again.
+        """Read the release in a file; its mechanism is made and audited again.
 
         Parameters
         ----------
@@ -253,7 +248,7 @@ class Release:
 
 
 def promised(mechanism: Releasing) -> str:
-    """What a release promises, in few words."""
+    """Say what a release promises, in few words."""
     if isinstance(mechanism, CentralMechanism):
         return f"epsilon {brief(mechanism.given_epsilon)}"
     promise = mechanism.promise
@@ -265,7 +260,7 @@ def promised(mechanism: Releasing) -> str:
 
 
 def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
-    """What a curator has published, of either kind.
+    """Read what a curator has published, of either kind.
 
     Parameters
     ----------
@@ -288,10 +283,8 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
 
 
 def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
-    """The same mechanism, of nothing that another computer might compute otherwise.
-
-    ValueError and TypeError for one that is not for the schema, or cannot be kept.
-    """
+    """Return the same mechanism, of nothing that another computer might compute otherwise."""
+    # ValueError and TypeError for one that is not for the schema, or cannot be kept
     sizes = cells_along(schema)
     if type(mechanism) not in (*_MECHANISMS.values(), MatrixMechanism):
         raise TypeError(
@@ -314,7 +307,7 @@ def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
 
 
 def _shapes(mechanism: Releasing) -> list[tuple[int, ...]]:
-    """Those of the levels; (0,) of one that is not asked."""
+    """Return the shapes of the levels; (0,) of one that is not asked."""
     if isinstance(mechanism, MatrixMechanism):
         return [(mechanism.strategy.rows,)]
     nobody = np.broadcast_to(np.zeros((), dtype=np.int64), mechanism.sizes)
@@ -337,7 +330,7 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
 
 
 def _alphas(mechanism: Releasing) -> list[str | None]:
-    """Of the noise of each level, from the top; of Gaussian noise sigma^2."""
+    """Return the alpha of each level's noise, from the top; of Gaussian noise sigma^2."""
     if isinstance(mechanism, MatrixMechanism):
         noise = mechanism.noise
         return [to_text(noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2)]
@@ -345,7 +338,7 @@ def _alphas(mechanism: Releasing) -> list[str | None]:
 
 
 def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
-    """What a file says beside its numbers."""
+    """Return what a file says beside its numbers."""
     return {
         "schema": schema.content(),
         "mechanism": _content(mechanism),

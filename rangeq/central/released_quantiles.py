@@ -120,16 +120,13 @@ class ReleasedQuantiles:
 
         Parameters
         ----------
-        schema : Schema
-            Of one ordered attribute.
-        mechanism : QuantileRelease or TreeQuantiles
-            As for `ReleasedQuantiles`: what ``plan("curated-quantiles", schema, epsilon=.., q=..)``
-            recommends, or another one.
+        schema, mechanism : as of `ReleasedQuantiles`
+            Such as what ``plan("curated-quantiles", schema, epsilon=.., q=..)`` recommends.
         counts : array_like
             The histogram, from `count_cells`. Users without a value are left out, and in no bin.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated, and are not private.
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
 
         Returns
         -------
@@ -138,10 +135,8 @@ class ReleasedQuantiles:
 
         Raises
         ------
-        ValueError, TypeError
-            As for `ReleasedQuantiles`; nothing was drawn.
-        InvalidHistogram
-            As for `CentralMechanism.release`; nothing was drawn.
+        ValueError, TypeError, InvalidHistogram
+            As for `ReleasedQuantiles` and `CentralMechanism.release`; nothing was drawn.
         """
         cls(schema, mechanism, [0] * len(mechanism.q))  # refuses what does not belong together
         exactly = histogram(counts, schema.sizes)[: mechanism.domain]
@@ -173,7 +168,7 @@ class ReleasedQuantiles:
         return self.attribute.values_in(np.array(self.bins), np.array(part))
 
     def columns(self) -> dict[str, list[Any]]:
-        """The quantiles as columns of a table.
+        """Return the quantiles as columns of a table.
 
         Returns
         -------
@@ -207,7 +202,7 @@ class ReleasedQuantiles:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ReleasedQuantiles:
-        """The quantiles in a file; their mechanism is made and audited again.
+        """Read the quantiles in a file; their mechanism is made and audited again.
 
         Parameters
         ----------

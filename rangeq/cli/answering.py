@@ -1,4 +1,4 @@
-"""What may be asked of a survey's estimate on the command line, and the answers."""
+"""Questions to a survey's estimate on the command line, and their answers."""
 
 from __future__ import annotations
 
@@ -33,45 +33,21 @@ SEEDED = "The release was made with a seed: it is reproducible, and therefore no
 
 
 class AskedText(NamedTuple):
-    """A question of the command line.
+    """A question of the command line."""
 
-    Attributes
-    ----------
-    kind : str
-        "where", "quantile" or "marginal".
-    text : str
-        What is asked for; of "marginal" "" stands for all attributes.
-    names : tuple of str
-        Of "marginal": the attributes, instead of a text.
-    """
-
-    kind: str
-    text: str
-    names: tuple[str, ...] = ()
+    kind: str  # "where", "quantile" or "marginal"
+    text: str  # what is asked for; of "marginal" "" stands for all attributes
+    names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
 
 
 class EstimateSource(NamedTuple):
-    """An estimate that answers, and how sure intervals are to be.
+    """An estimate that answers, and how sure intervals are to be."""
 
-    Attributes
-    ----------
-    name : str
-        What collected, or released: for messages.
-    estimate : SurveyEstimate
-        The estimate.
-    confidence : float
-        Of each interval by itself, in (0, 1).
-    shares : bool
-        Whether answers are fractions of the users, also of a release.
-    reproducible : bool
-        Whether it is a release that was made with a seed.
-    """
-
-    name: str
+    name: str  # what collected, or released: for messages
     estimate: SurveyEstimate
-    confidence: float
-    shares: bool = False
-    reproducible: bool = False
+    confidence: float  # of each interval by itself, in (0, 1)
+    shares: bool = False  # whether answers are fractions of the users, also of a release
+    reproducible: bool = False  # whether it is a release that was made with a seed
 
     @property
     def found(self) -> Sequence[str] | None:
@@ -87,7 +63,7 @@ class EstimateSource(NamedTuple):
 
     @property
     def n(self) -> float:
-        """How many users there are: whole if they reported, else an estimate."""
+        """The number of users: whole if they reported, else an estimate."""
         n: float = self.estimate.n
         return n
 
@@ -103,7 +79,7 @@ class EstimateSource(NamedTuple):
         return rows
 
     def usual(self) -> list[AskedText]:
-        """What is asked where nothing is asked: see the help of the command."""
+        """Return what is asked where nothing is asked: see the help of the command."""
         schema = self.estimate.schema
         if len(schema) > 1 and not self.has_quantiles:
             views = combinations(schema.names, min(self._joined, len(schema)))
@@ -111,7 +87,7 @@ class EstimateSource(NamedTuple):
         return [asked for one in schema for asked in self._usual_of(one)]
 
     def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
-        """What is asked of an attribute where nothing is asked."""
+        """Return what is asked of an attribute where nothing is asked."""
         of = f" of {one.name}" if len(self.estimate.schema) > 1 else ""
         if isinstance(one, Ordered) and self.has_quantiles:
             yield from (AskedText("quantile", f"{k / 10}{of}") for k in range(1, 10))
@@ -121,7 +97,7 @@ class EstimateSource(NamedTuple):
         yield AskedText("marginal", "", (one.name,))
 
     def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
-        """What is to be known of answers, in sentences."""
+        """Return what is to be known of answers, in sentences."""
         if all(row.low is None for row in rows):
             notes = [f"{self.name} knows no error of these answers: they have no intervals."]
         else:
@@ -302,7 +278,7 @@ class EstimateSource(NamedTuple):
 
     @property
     def _joined(self) -> int:
-        """How many attributes may be asked about together."""
+        """The number of attributes that may be asked about together."""
         inner = self.estimate.estimate
         if isinstance(inner, PerAttributeEstimate):
             return 1
@@ -311,13 +287,7 @@ class EstimateSource(NamedTuple):
 
 
 class QuantileSource(NamedTuple):
-    """Quantiles that a curator released, and nothing else.
-
-    Attributes
-    ----------
-    released : ReleasedQuantiles
-        What there is.
-    """
+    """Quantiles that a curator released, and nothing else."""
 
     released: ReleasedQuantiles
 
@@ -350,7 +320,7 @@ class QuantileSource(NamedTuple):
         return [AskedText("quantile", str(float(phi))) for phi in self.released.q]
 
     def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
-        """What is to be known of answers, in sentences."""
+        """Return what is to be known of answers, in sentences."""
         notes = ["Only quantiles were released: they have no intervals."]
         if any(row.interpolated for row in rows):
             notes.append("Interpolated answers (* in tables) are the middles of their bins.")
@@ -359,7 +329,7 @@ class QuantileSource(NamedTuple):
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
-        """Nothing can be drawn: ValueError."""
+        """Raise ValueError, since nothing can be drawn."""
         raise ValueError("only quantiles were released: there is nothing to draw")
 
 
@@ -374,56 +344,28 @@ FORMAT, VERSION = "mechdesign.answers", 1
 
 
 class AnswerRow(NamedTuple):
-    """The answer to one question.
-
-    Attributes
-    ----------
-    question : str
-        What was asked.
-    value : float, int or str
-        The answer; dates as text.
-    error : float or None
-        Its standard error; None where it is not known, here and below.
-    low, high : float, int, str or None
-        The ends of its interval.
-    unit : str
-        What the value is in, such as "fraction of the users" or "years".
-    interpolated : bool
-        Whether users are taken to be even within bins.
-    """
+    """The answer to one question; None stands for what is not known."""
 
     question: str
-    value: Any
-    error: Any
-    low: Any
+    value: Any  # dates as text
+    error: Any  # its standard error
+    low: Any  # the ends of its interval
     high: Any
-    unit: str
-    interpolated: bool = False
+    unit: str  # of the value, such as "fraction of the users" or "years"
+    interpolated: bool = False  # whether users are taken to be even within bins
 
 
 class AnswerList(NamedTuple):
-    """Answers, and what they have in common.
+    """Answers, and what they have in common."""
 
-    Attributes
-    ----------
-    rows : sequence of AnswerRow
-        In the order of the questions.
-    n : int, float or None
-        How many users reported; of a curator's release an estimate, or None where it has none.
-    confidence : float
-        Of each interval by itself.
-    notes : sequence of str
-        What is to be known of them, in sentences.
-    """
-
-    rows: Sequence[AnswerRow]
-    n: float | None
-    confidence: float
-    notes: Sequence[str]
+    rows: Sequence[AnswerRow]  # in the order of the questions
+    n: float | None  # of users who reported; of a release an estimate, if it has one
+    confidence: float  # of each interval by itself
+    notes: Sequence[str]  # what is to be known of them, in sentences
 
     @property
     def reported(self) -> str:
-        """How many users there are, in words."""
+        """The number of users, in words."""
         if self.n is None:
             return "the number of users was not released"
         if isinstance(self.n, int):
@@ -456,7 +398,7 @@ class AnswerList(NamedTuple):
 
 
 def _known(value: Any) -> Any:
-    """As JSON has it."""
+    """Return a value as JSON has it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.isoformat() if isinstance(value, date) else value

@@ -1,4 +1,4 @@
-"""What was collected, as a source of answers: an aggregate with its protocol, or a release."""
+"""Sources of answers from what was collected: an aggregate with its protocol, or a release."""
 
 from __future__ import annotations
 
@@ -36,15 +36,7 @@ ITEM = "item"  #: What the only attribute is called.
 
 @dataclass(frozen=True)
 class NumberedItems(Attribute):
-    """Items 0 .. items - 1, too many to list.
-
-    Parameters
-    ----------
-    name : str
-        The attribute's name.
-    items : int
-        How many there are.
-    """
+    """Items 0 .. items - 1, too many to list."""
 
     items: int = 1
 
@@ -84,17 +76,7 @@ class NumberedItems(Attribute):
 
 
 class FewItems:
-    """The estimates of an oracle over more items than can be listed: of those that are asked for.
-
-    Parameters
-    ----------
-    protocol : Oracle or GenProt
-        What was asked.
-    aggregate : Aggregate
-        Of its reports.
-    domain : int
-        The number of items.
-    """
+    """The estimates of an oracle over more items than can be listed: those that are asked for."""
 
     def __init__(self, protocol: Any, aggregate: Aggregate, domain: int) -> None:
         self._protocol, self._aggregate, self._domain = protocol, aggregate, domain
@@ -105,7 +87,7 @@ class FewItems:
         return self._aggregate.n
 
     def answer(self, where: Any) -> Answer:
-        """As `Estimate.answer`."""
+        """Answer as `Estimate.answer` does."""
         _, (asked,) = conditions(where, (ITEM,), (self._domain,))
         if asked.first.ndim == 0 and asked.size > MOST_ITEMS:
             raise InvalidQuestion(f"the range has more than {MOST_ITEMS} items: ask for fewer")
@@ -154,18 +136,10 @@ PEOPLE = "people"
 
 
 class TableSource(NamedTuple):
-    """A released table of counts: of groups, of several attributes, or of regions.
+    """A released table of counts: of groups, of several attributes, or of regions."""
 
-    Attributes
-    ----------
-    released : TableRelease, ContingencyRelease or RegionRelease
-        With ``questions``, ``answer`` and ``statement``.
-    confidence : float
-        Of each interval by itself, in (0, 1).
-    """
-
-    released: Any
-    confidence: float
+    released: Any  # with `questions`, `answer` and `statement`
+    confidence: float  # of each interval by itself, in (0, 1)
 
     @property
     def n(self) -> None:
@@ -204,11 +178,11 @@ class TableSource(NamedTuple):
         return AnswerRow(question, float(answer.value), error, low, high, PEOPLE)
 
     def usual(self) -> list[AskedText]:
-        """Every cell, or region."""
+        """Return questions about every cell, or region."""
         return [AskedText("marginal", "")]
 
     def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
-        """What is to be known of answers, in sentences."""
+        """Return what is to be known of answers, in sentences."""
         notes = [
             "Answers are estimates without bias of numbers of people, and may be negative; each"
             f" interval holds the truth with a probability of about {100 * self.confidence:.12g}%,"
@@ -219,7 +193,7 @@ class TableSource(NamedTuple):
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
-        """Nothing is drawn: ValueError."""
+        """Raise ValueError, since nothing is drawn."""
         raise ValueError(f"no picture is drawn of {printable(repr(self.released))}")
 
 
@@ -237,14 +211,14 @@ def add_collected(parser: argparse.ArgumentParser) -> None:
 
 
 def source_of(collected: Path, protocol: Path | None, confidence: float = 0.95) -> Source:
-    """What was collected, ready to answer."""
+    """Read what was collected, ready to answer."""
     if protocol is None:
         return _release(collected, confidence)
     return _aggregate(collected, protocol, confidence)
 
 
 def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSource:
-    """What an aggregate answers."""
+    """Read an aggregate as a source of answers."""
     protocol = load_protocol(given)
     try:
         aggregate = load_aggregate(collected, protocol)
@@ -262,7 +236,7 @@ def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSourc
 
 
 def _release(collected: Path, confidence: float) -> Source:
-    """What a curator's release answers."""
+    """Read a curator's release as a source of answers."""
     try:
         released = load_release(collected)
     except InvalidFile as error:

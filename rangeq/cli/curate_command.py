@@ -179,7 +179,7 @@ def _curate(options: argparse.Namespace) -> int:
 
 
 def _chooser(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> _Chooser:
-    """What chooses the mechanism; ValueError for options that contradict each other."""
+    """Return what chooses the mechanism; ValueError for options that contradict each other."""
     if options.strategy is not None or options.rho is not None:
         return _by_strategy(options, schema)
     if options.workload is not None or options.save_strategy is not None:
@@ -249,7 +249,7 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
 
 
 def _cost(options: argparse.Namespace, mechanism: Any) -> Any:
-    """What a ledger is asked for."""
+    """Return what a ledger is asked for."""
     gaussian = isinstance(mechanism, MatrixMechanism) and not isinstance(mechanism.promise, Privacy)
     return mechanism.cost if gaussian else options.epsilon
 
@@ -274,7 +274,7 @@ def _mechanism(chosen: Plan, name: str | None) -> Any:
 
 
 def _policies(schema: Schema) -> Iterator[str]:
-    """What became of rows that do not fit, but not of how many."""
+    """Say what became of rows that do not fit, but not of how many."""
     skipping = [one.name for one in schema if one.missing == "skip"]
     if skipping:
         yield f"rows without {listed(skipping)} are left out: how many is not said"

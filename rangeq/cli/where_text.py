@@ -29,7 +29,7 @@ _SHOWN = 8  # values that a message names
 
 
 def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> dict[str, Any]:
-    """What `SurveyEstimate.answer` is asked by a text.
+    """Read a text as a question to `SurveyEstimate.answer`.
 
     A text is one or more conditions with " and " between them. A condition is a name, a space or
     "=", and what the attribute must be; with one attribute the name may be left out. That is a
@@ -38,8 +38,6 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     an item. Names and labels may hold any of these separators: a text is taken for one label if it
     can be, and the longest names and labels are tried first.
 
-    Examples
-    --------
     >>> from frequency import Numeric
     >>> age = Numeric("age", low=0, high=120, whole=True)
     >>> state = Categorical("state", ["Washington, D.C.", "Trinidad and Tobago", "Texas"])
@@ -94,7 +92,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
 
 
 def _hint(attribute: Attribute, given: str, names: Sequence[str]) -> str:
-    """What may have been meant by a condition that is none; or nothing."""
+    """Guess what was meant by a condition that is none; or nothing."""
     joined, dashed = _JOINED.search(given), _DASHED.fullmatch(given)
     if joined and joined[0] == " and ":
         return f": {shown(given[joined.end() :])} is about none of {listed(names)}"
@@ -110,7 +108,7 @@ def _hint(attribute: Attribute, given: str, names: Sequence[str]) -> str:
 
 
 def _after(name: str, text: str) -> Iterator[str]:
-    """What may stand after a name; nothing if the text does not begin with it."""
+    """Yield what may stand after a name; nothing if the text does not begin with it."""
     given = text.lstrip()
     if given.startswith(name):
         rest = given[len(name) :]
@@ -140,7 +138,7 @@ def _is_value(attribute: Attribute, text: Any, found: Sequence[str] | None = Non
 
 
 def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> Any:
-    """What an attribute must be, as `SurveyEstimate.answer` takes it."""
+    """Return what an attribute must be, as `SurveyEstimate.answer` takes it."""
     name, text = printable(attribute.name), given.strip()
     if found is not None:
         for whole in (given, text):

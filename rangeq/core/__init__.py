@@ -1,4 +1,4 @@
-"""What protocols for ordered domains are made of: trees, intervals, estimates."""
+"""Parts of protocols for ordered domains: trees, intervals, estimates."""
 
 import lazy_loader
 

@@ -68,14 +68,12 @@ class BoxTree:
         )
 
     def children_of_last(self, level: int, attribute: int) -> int:
-        """Into how many the last node of a level is split along an attribute.
+        """Return into how many the last node of a level is split along an attribute.
 
         Parameters
         ----------
-        level : int
-            From 0 to height - 1.
-        attribute : int
-            Its place.
+        level, attribute : int
+            From 0 to height - 1, and the attribute's place.
 
         Returns
         -------
@@ -86,17 +84,9 @@ class BoxTree:
         return self.nodes[level + 1][attribute] - before
 
     def sums(self, counts: Integers) -> list[Integers]:
-        """The sums of the cells below the nodes of the levels 1 .. height.
+        """Return the sums of the cells below the nodes of the levels 1 .. height, from the top.
 
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Of the cells, of the tree's shape.
-
-        Returns
-        -------
-        list of numpy.ndarray of int64
-            From the top; each of the shape of the level's nodes.
+        Shapes: `counts` of the cells; returns an array for each level, of its nodes.
         """
         levels = [counts]
         for level in range(self.height - 1, 0, -1):
@@ -153,13 +143,9 @@ def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
 class BoxSums:
     """The sums over any boxes of an array, 2^axes steps for each.
 
-    Floats are split into integers and rests of at most a half, and each kind is cumulated by
-    itself: so the error does not grow with the size of the values.
-
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Integers, or floats of less than 2^63.
+    Of integers, or floats of less than 2^63. Floats are split into integers and rests of at most a
+    half, and each kind is cumulated by itself: so the error does not grow with the size of the
+    values.
     """
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
@@ -169,10 +155,7 @@ class BoxSums:
             self._parts.append(_cumulated(values - whole))
 
     def between(self, first: Integers, after: Integers) -> Any:
-        """The sums over boxes.
-
-        Shapes: `first` and `after` (axes, ...).
-        """
+        """Return the sums over boxes: ends of shape (axes, ...), `after` excluded."""
         total: Any = 0
         for part in self._parts:
             sums: Any = 0

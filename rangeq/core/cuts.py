@@ -23,29 +23,20 @@ class Cuts:
 
     It is the sum over the levels of ``even`` |w|^2 + ``held`` (w^2 @ f) - (w @ f)^2 / users, with f
     the fractions of the population in the nodes, and weights that are sums of coverages.
-
-    Attributes
-    ----------
-    even : numpy.ndarray of float64
-        Shape (height,): what a squared coverage of a child at each level adds for any population.
-    up, held : numpy.ndarray of float64
-        Shape (height,): the shares are ``up[a]`` times a factor of the level l; ``held[a]`` is what
-        the squares of these factors add for the users in a child, all levels l >= a together.
-    means : numpy.ndarray of float64
-        Shape (height, height): row l has the shares s[a, l] over the root of the users on l.
-    mass : numpy.ndarray of float64
-        Shape (leaves + 1,): the fraction of the population before each leaf.
-    shared : numpy.ndarray of float64 or None
-        Shape (domain + 1,): which part of the error of the sum of all items each prefix gives up.
-        None: there is no padding.
     """
 
     tree: Tree
+    # Shape (height,): what a squared coverage of a child at each level adds for any population
     even: Floats
+    # Shape (height,): the shares are `up[a]` times a factor of the level l
     up: Floats
+    # Shape (height,): what the squares of these factors add for the users in a child, all l >= a
     held: Floats
+    # Shape (height, height): row l has the shares s[a, l] over the root of the users on l
     means: Floats
-    mass: Floats
+    mass: Floats  # shape (leaves + 1,): the fraction of the population before each leaf
+    # Shape (domain + 1,): which part of the error of the sum of all items each prefix gives up;
+    # None: there is no padding
     shared: Floats | None
 
     def ranges(self, first: Integers, last: Integers) -> Floats:
@@ -116,27 +107,22 @@ class Cuts:
 
 
 class Cut(NamedTuple):
-    """Where prefixes end in a level: the node that each cuts, and what it takes of its children.
-
-    That is ``whole`` children and a ``part`` of the next, ``mean`` of all of them; ``before`` is
-    the fraction of the population in the whole ones, ``split`` in the next, ``mass`` in the node;
-    ``inside`` is the population by how much of its child is taken, ``outside`` by its coverage.
-    """
+    """Where prefixes end in a level: the node that each cuts, and what it takes of its children."""
 
     node: Integers
-    whole: Integers
-    part: Floats
-    mean: Floats
-    before: Floats
-    split: Floats
-    mass: Floats
+    whole: Integers  # so many whole children
+    part: Floats  # and this part of the next
+    mean: Floats  # of all of them, how much is taken
+    before: Floats  # the fraction of the population in the whole ones
+    split: Floats  # in the next
+    mass: Floats  # in the node
 
-    inside: Floats
-    outside: Floats
+    inside: Floats  # the population by how much of its child is taken
+    outside: Floats  # and by its coverage
 
     @property
     def taken(self) -> Floats:
-        """How many children are taken."""
+        """The number of children that are taken."""
         return self.whole + self.part
 
     def covers(self, other: Cut) -> Floats:

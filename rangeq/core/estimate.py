@@ -93,7 +93,7 @@ class AttributeQuantiles(ABC):
         """The fraction of the population with some values: arrays of questions too."""
 
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
-        """The least value with at least the fraction phi of the population at or below it.
+        """Return the least value with at least the fraction phi of the population at or below it.
 
         An estimated cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
 
@@ -112,8 +112,7 @@ class AttributeQuantiles(ABC):
         Raises
         ------
         ValueError
-            For a phi outside of [0, 1], an attribute of more than 2^26 values, or if there are no
-            reports.
+            For a phi outside of [0, 1], an attribute of more than 2^26 values, or no reports.
         InvalidQuestion
             No such attribute, or none where there are several.
         """
@@ -128,12 +127,10 @@ class AttributeQuantiles(ABC):
 
         Parameters
         ----------
-        phi : array_like
-            In [0, 1]: a number, or an array.
+        phi, attribute : as of `quantile`
+            Fractions in [0, 1], and along which attribute.
         confidence : float, default 0.95
             In (0, 1), of the band at each value.
-        attribute : str or int, optional
-            By name or by place; None: the only one.
 
         Returns
         -------
@@ -144,11 +141,8 @@ class AttributeQuantiles(ABC):
         ------
         UnknownVariance
             The error of an answer about a prefix is not known.
-        ValueError
-            For a phi outside of [0, 1], a confidence outside of (0, 1), or an attribute of more
-            than 2^26 values.
-        InvalidQuestion
-            No such attribute, or none where there are several.
+        ValueError, InvalidQuestion
+            As of `quantile`; a confidence outside of (0, 1).
         """
         wanted, _ = fractions(phi), normal_quantile(confidence)
         ends = [told.interval(confidence) for told in self._prefixes(attribute)]
@@ -173,7 +167,7 @@ _NARROW = 1e-6
 
 
 class RangeEstimator(Estimator, Protocol):
-    """What a `RangeEstimate` needs of a protocol: see `RangeProtocol` for what this is."""
+    """The part of a protocol that a `RangeEstimate` needs: see `RangeProtocol`."""
 
     def range_variances(self, estimate: RangeEstimate, first: Integers, last: Integers) -> Floats:
         """The variances of an estimate's answers to ranges."""
@@ -208,7 +202,7 @@ class Distribution(OfPopulation):
         return self._sums[1:].copy()
 
     def range(self, first: npt.ArrayLike, last: npt.ArrayLike) -> Any:
-        """The fraction of the population in first .. last, both included.
+        """Return the fraction of the population in first .. last, both included.
 
         Parameters
         ----------
@@ -257,7 +251,7 @@ class Distribution(OfPopulation):
 
     @property
     def variances(self) -> Floats:
-        """Those of the frequencies, shape (domain,); UnknownVariance where none is known."""
+        """The frequencies' variances, shape (domain,); UnknownVariance where none is known."""
         result: Floats = self._of_each.variance
         return result
 
@@ -292,7 +286,7 @@ class Distribution(OfPopulation):
         return Answer(value, None, f"the errors of a {type(self).__name__} are not known")
 
     def prefix(self, last: npt.ArrayLike) -> Any:
-        """The fraction of the population in 0 .. last; see `range`.
+        """Return the fraction of the population in 0 .. last; see `range`.
 
         Parameters
         ----------
@@ -386,18 +380,16 @@ class EstimatedDistribution(Distribution):
     def samples(
         self, n: int, number: int, rng: np.random.Generator | None = None
     ) -> list[Integers]:
-        """Several synthetic samples, each of another distribution that is as likely.
+        """Draw several synthetic samples, each of another distribution that is as likely.
 
         Frequencies are drawn with the covariance that the variances of all ranges tell, normal, and
-        then moved to the nearest distribution by that covariance. How what is computed from
-        each sample differs between them tells its error: `frequency.of_samples`.
+        then moved to the nearest distribution by that covariance. How what is computed from each
+        sample differs between them tells its error: `frequency.of_samples`.
 
         Parameters
         ----------
-        n : int
-            Items in each, at least 1.
-        number : int
-            How many samples, at least 1.
+        n, number : int
+            The items in each, and the samples, at least 1.
         rng : numpy.random.Generator, optional
             To draw with.
 
@@ -439,7 +431,7 @@ class EstimatedDistribution(Distribution):
         return about_ranges(value, runs, self._range_variance, self._range_interval)
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
-        """The items between which the phi-quantile lies: where the band of the cdf crosses phi.
+        """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
 
         See `frequency.core.quantiles.woodruff`.
 
@@ -479,10 +471,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
     ----------
     n : int
         The number of reports. With none all values are NaN, all variances infinite.
-    frequencies : numpy.ndarray of float64
-        Shape (domain,): estimated fractions of the population, read-only.
-    variances : numpy.ndarray of float64
-        Shape (domain,): the variance of each frequency.
+    frequencies, variances : numpy.ndarray of float64
+        Shape (domain,): estimated fractions of the population, read-only, and their variances.
     nodes : NodeSums or None
         Of what ranges are sums, if not of items: then no range is a difference of two prefixes.
     """

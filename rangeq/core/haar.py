@@ -22,14 +22,9 @@ from rangeq.core.tree_errors import TreeErrors
 
 
 class Haar(TreeErrors):
-    """The Haar coefficients of n cells, and the errors of estimates from them.
+    """The Haar coefficients of n >= 1 cells, and the errors of estimates from them.
 
     Variances are in units of that of a coefficient, exactly.
-
-    Parameters
-    ----------
-    n : int
-        The number of cells, at least 1.
     """
 
     def __init__(self, n: int) -> None:
@@ -52,15 +47,12 @@ class Haar(TreeErrors):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many coefficients each level has: the total, and the inner nodes from the top."""
+        """The number of coefficients of each level: the total, and the inner nodes from the top."""
         inner = self.tree.nodes[:-1] if self.tree.shape[0] > 1 else ()
         return (1, *(nodes for (nodes,) in inner))
 
     def coefficients(self, cells: Integers) -> Integers:
-        """Return the coefficients, in the order of `levels`.
-
-        Shapes: `cells` (n, ...); returns (coefficients, ...).
-        """
+        """Return the coefficients, in the order of `levels`, of cells (n, ...)."""
         levels = []
         while len(cells) > 1:
             differences = cells[::2].copy()
@@ -70,10 +62,7 @@ class Haar(TreeErrors):
         return np.concatenate([cells, *levels[::-1]])
 
     def estimate(self, coefficients: Floats) -> Floats:
-        """Return the cells of least squares.
-
-        Shapes: `coefficients` (coefficients, ...); returns (n, ...).
-        """
+        """Return the cells of least squares: shape (n, ...)."""
         total, *levels = np.split(coefficients, np.cumsum(self.levels)[:-1])
         known = [float(p) for p in self.known]
         halves = [self.tree.children_of_last(level, 0) for level in range(len(levels))]

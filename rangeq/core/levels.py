@@ -53,23 +53,21 @@ class NodeLaw(NamedTuple):
 
     @property
     def contrast(self) -> float:
-        """What each squared weight adds to `drawn`, for weights of nodes that sum to 0."""
+        """The part of each squared weight in `drawn`, for weights of nodes that sum to 0."""
         return self.other - self.apart
 
     @property
     def held(self) -> float:
-        """What the squared weight of the user's own node adds to that besides."""
+        """The part that the squared weight of the user's own node adds to that."""
         return self.own - self.other - 2 * (self.near - self.apart) + 1
 
     def drawn(self, number: Any, fraction: Any) -> Any:
-        """The variance of the sum over some nodes' estimates, from one user drawn at random.
+        """Return the variance of the sum over some nodes' estimates, from one user drawn at random.
 
         Parameters
         ----------
-        number : int or numpy.ndarray
-            How many nodes there are in the sum.
-        fraction : float or numpy.ndarray
-            The fraction of the users that are in them, 0 to 1.
+        number, fraction : int and float, or numpy.ndarray
+            How many nodes there are in the sum, and which fraction of the users is in them, 0 to 1.
 
         Returns
         -------
@@ -95,17 +93,11 @@ class ContrastLaw(NamedTuple):
     """The variance of weights w of sum 0 of an oracle's estimates, from a user drawn at random.
 
     It is noise w'w + held sum w^2 f - (w'f)^2, for the true frequencies f.
-
-    Attributes
-    ----------
-    noise : float
-        Above 0. Of oracles that do not treat all items alike that of equal frequencies.
-    held : float
-        At least 0; 0 for those.
     """
 
+    # Above 0. Of oracles that do not treat all items alike that of equal frequencies.
     noise: float
-    held: float
+    held: float  # at least 0; 0 for those
 
     @classmethod
     def of(cls, oracle: Oracle) -> ContrastLaw:
@@ -118,7 +110,7 @@ class ContrastLaw(NamedTuple):
         return cls(max(oracle.difference_variance(1) / 2 + 1 / oracle.domain, _LEAST), 0.0)
 
     def information(self, items: int) -> float:
-        """What a report tells of an orthonormal function of so many items, equally frequent."""
+        """Return what a report tells of an orthonormal function of so many even items."""
         return 1 / (self.noise * items + self.held)
 
 
@@ -131,11 +123,9 @@ class ContrastLaw(NamedTuple):
 def runs(
     tree: Tree, first: Integers, last: Integers, level: int
 ) -> tuple[Integers, Integers, Integers, Integers]:
-    """The nodes of one level in the decomposition of first .. last, as two runs.
-
-    A node is used when it lies in the range and its parent does not: to the right of the first cut
-    within the parent that it cuts, and to the left of the second.
-    """
+    """Return the nodes of one level in the decomposition of first .. last, as two runs."""
+    # A node is used when it lies in the range and its parent does not: to the right of the first
+    # cut within the parent that it cuts, and to the left of the second
     child, size = tree.widths[level], tree.branching[level]
     parent, after = child * size, last + 1
     left, right = -(-first // child), after // child
@@ -151,10 +141,7 @@ def added_up(
     first: Integers,
     last: Integers,
 ) -> Any:
-    """The values of the nodes that make up first .. last, added up; see `runs`.
-
-    Shapes: `cumulated` (nodes of the level + 1,).
-    """
+    """Return the sum of the values of the nodes that make up first .. last; see `runs`."""
     parts = ((sums, *runs(tree, first, last, level)) for level, sums in enumerate(cumulated))
     return sum(
         sums[end] - sums[left] + sums[right] - sums[start]
@@ -164,22 +151,15 @@ def added_up(
 
 @dataclass(frozen=True)
 class NodeSums:
-    """Estimates of a tree's nodes that need not agree, of which ranges are sums.
+    """Estimates of a tree's nodes that need not agree, of which ranges are sums."""
 
-    Attributes
-    ----------
-    tree : Tree
-        Over the domain.
-    cumulated : list of numpy.ndarray of float64
-        For each level from the top the sums of the estimates before each node, and of all.
-    """
-
-    tree: Tree
+    tree: Tree  # over the domain
+    # For each level from the top the sums of the estimates before each node, and of all
     cumulated: list[Floats]
 
     @cached_property
     def nearest(self) -> list[Floats]:
-        """As ``cumulated``, of the distribution nearest to each level's estimates."""
+        """The ``cumulated`` of the distribution nearest to each level's estimates."""
         levels = [norm_sub(np.diff(sums)) for sums in self.cumulated]
         return [np.concatenate([[0.0], np.cumsum(level)]) for level in levels]
 
@@ -192,10 +172,7 @@ class NodeSums:
 
 
 def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
-    """How many nodes of each level all queries of a workload use together, exactly; see `runs`.
-
-    In O(height) steps.
-    """
+    """Count the nodes of each level that a workload uses in all, exactly; see `runs`: O(height)."""
     inside = [blocks_inside(tree.domain, width, workload) for width in (tree.leaves, *tree.widths)]
     return [
         below - size * above
@@ -204,21 +181,16 @@ def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:
 
 
 def average_nodes(tree: Tree, workload: str) -> Floats:
-    """How many nodes of each level a query of a workload uses on average.
-
-    The result has shape (height,).
-    """
+    """Return how many nodes of each level a query of a workload uses on average: (height,)."""
     return np.array(
         [used / max(queries(tree.domain, workload), 1) for used in nodes_used(tree, workload)]
     )
 
 
 def squared_nodes(tree: Tree, workload: str) -> Floats:
-    """The mean over a workload of the squared number of nodes used of each level.
+    """Return the mean over a workload of the squared number of nodes used of each level: (height,).
 
     In O(height * branching) steps.
-
-    The result has shape (height,).
     """
     total, result = max(queries(tree.domain, workload), 1), np.empty(tree.height)
     for level, (child, size) in enumerate(zip(tree.widths, tree.branching, strict=True)):
@@ -250,16 +222,12 @@ class Levels(Mixture):
 
     Parameters
     ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    protocol : str
-        The protocol's name, which client and server share.
-    channels : tuple of Channel
-        Of the levels, the coarsest first; some may have more items, which nobody holds.
-    weights : tuple of int
-        The probability of each level, in units of 2^-64.
+    domain, epsilon, protocol : int, float or Rational, and str
+        The number of items, the privacy loss of one report, and the name that client and server
+        share.
+    channels, weights : tuple of Channel, and tuple of int
+        Of the levels, the coarsest first, some with more items, which nobody holds; and the
+        probability of each level, in units of 2^-64.
     tree : Tree, optional
         Over the domain, whose levels 1 .. height these are; None: all channels take the items.
     """

@@ -29,19 +29,13 @@ class EvenErrors(NamedTuple):
 
     They are from independent samples of so many users on each level, ``users``; infinite where
     those do not tell.
-
-    Attributes
-    ----------
-    ranges : callable
-        Of ranges: ``ranges(first, last, users)``, of the ends' shape.
-    sums : callable
-        Of weights @ frequencies: ``sums(weights, users)``, for weights of shape (..., domain).
-    average : callable
-        The mean of those of ranges over a workload: ``average(users, workload)``.
     """
 
+    # Of ranges: `ranges(first, last, users)`, of the ends' shape
     ranges: Callable[[Items, Items, Floats], Floats]
+    # Of weights @ frequencies: `sums(weights, users)`, weights (..., domain)
     sums: Callable[[Floats, Floats], Floats]
+    # The mean of those of ranges: `average(users, workload)`
     average: Callable[[Floats, str], float]
 
     @classmethod
@@ -127,12 +121,12 @@ class RangeProtocol(Protocol):
 
     @cached_property
     def channel(self) -> Levels:
-        """How an item becomes a report on one level."""
+        """The channel that turns an item into a report on one level."""
         name = type(self).__name__
         return Levels(self.domain, self.epsilon, name, self.parts, self.part_weights, self.tree)
 
     def estimate(self, aggregate: Aggregate) -> RangeEstimate:
-        """Unbiased estimates of items and ranges.
+        """Return unbiased estimates of items and ranges.
 
         Parameters
         ----------
@@ -155,7 +149,7 @@ class RangeProtocol(Protocol):
 
     @abstractmethod
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
-        """Unbiased estimates of all items.
+        """Return unbiased estimates of all items.
 
         Parameters
         ----------
@@ -172,7 +166,7 @@ class RangeProtocol(Protocol):
 
     @abstractmethod
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of sums of estimates, from so many users on each level.
+        """Return the variances of sums of estimates, from so many users on each level.
 
         Disjoint random samples of the users report on the levels: the variances of the samples'
         means add up, less what they share. Exact, but that so sampled means of few users vary more,
@@ -184,10 +178,8 @@ class RangeProtocol(Protocol):
             The number of users, at least 1.
         users : numpy.ndarray of float64
             Shape (parts,): how many report on each level.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain), of the estimates of single items.
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the fractions of the population, of sum 1.
+        weights, frequencies : numpy.ndarray of float64
+            Shape (sums, domain), of the estimates of single items; shape (domain,), of sum 1.
 
         Returns
         -------
@@ -198,18 +190,14 @@ class RangeProtocol(Protocol):
     # ---------------------------------- what follows from that, slowly: many protocols know it anew
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weights @ estimates for n users with these frequencies.
+        """Return the variances of weights @ estimates for n users with these frequencies.
 
         With the expected number of users on each level: see `variances_from`.
 
         Parameters
         ----------
-        n : int
-            The number of users.
-        weights : numpy.ndarray of float64
-            Shape (sums, domain), of the estimates of single items.
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): the fractions of the population, of sum 1.
+        n, weights, frequencies : as of `variances_from`
+            The number of users, the weights of items, and the fractions of the population.
 
         Returns
         -------
@@ -226,21 +214,17 @@ class RangeProtocol(Protocol):
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """The variances of weighted sums of estimates, given the users of each level.
+        """Return the variances of weighted sums of estimates, given the users of each level.
 
         For the distribution nearest to the estimates: a proper population, so that nobody is not
         taken for certain where nobody is seen.
 
         Parameters
         ----------
-        weights : numpy.ndarray of float64
-            Shape (sums, domain).
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        frequencies : numpy.ndarray of float64
-            Shape (domain,): what `frequencies_of` gives.
-        items : None
-            All of them: ranges need the whole domain.
+        weights, frequencies : numpy.ndarray of float64
+            Shape (sums, domain); shape (domain,), what `frequencies_of` gives.
+        aggregate, items : as of `frequencies_of`
+            Of this protocol's reports, at least one; None.
 
         Returns
         -------
@@ -253,16 +237,14 @@ class RangeProtocol(Protocol):
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        """The variances of the estimates of single items.
+        """Return the variances of the estimates of single items.
 
         Parameters
         ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
+        aggregate, items : as of `frequencies_of`
+            Of this protocol's reports, at least one; None.
         frequencies : numpy.ndarray of float64
             Shape (domain,): what `frequencies_of` gives.
-        items : None
-            All of them: ranges need the whole domain.
 
         Returns
         -------
@@ -283,7 +265,7 @@ class RangeProtocol(Protocol):
     # samples, less what they share.
 
     def range_variances(self, estimate: RangeEstimate, first: Items, last: Items) -> Floats:
-        """The variances of an estimate's answers to ranges.
+        """Return the variances of an estimate's answers to ranges.
 
         Parameters
         ----------
@@ -374,7 +356,7 @@ class RangeProtocol(Protocol):
         Raises
         ------
         ValueError
-            For an unknown workload, and for frequencies that are not a distribution over a small
+            For an unknown workload, and for frequencies that are no distribution over a small
             domain.
         """
         if frequencies is None and self.even is not None:
@@ -441,17 +423,12 @@ class ConsistentTree(RangeProtocol):
         """Whether the errors for an even population are exact: all nodes of a level are alike."""
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts | None:
-        """The variances of ranges from independent samples of so many users of a population.
+        """Ranges' variances from independent samples of so many users of a population, or None.
 
-        None where they are not known in a few steps, although nodes are alike.
-
-        Parameters
-        ----------
-        users : numpy.ndarray of float64
-            Shape (height,).
-        mass : numpy.ndarray of float64
-            Shape (leaves + 1,): the fraction of the population before each leaf.
+        Shapes: `users` (height,), `mass` (leaves + 1,), the fraction of the population before each
+        leaf.
         """
+        # None where they are not known in a few steps, although nodes are alike
         return None
 
     @abstractmethod
@@ -460,23 +437,18 @@ class ConsistentTree(RangeProtocol):
 
     @abstractmethod
     def _contrasts(self, users: Floats) -> Floats:
-        """The variance of a contrast of unit length among the children of each level of parents.
+        """Return the variance of a unit contrast among the children of each level of parents.
 
-        For so many users a level of an even population.
+        Of `users` on each level of an even population.
         """
 
     @abstractmethod
     def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
-        """How much each node's estimate of one level counts in a query, from its leaves' weights.
-
-        Shape (queries, nodes).
-        """
+        """Return the weights of a level's nodes in queries from their leaves': (queries, nodes)."""
 
     def _shared(self, users: Floats) -> Floats | None:
-        """Which part of the error of the sum of all items each prefix gives up; None: no padding.
-
-        Nobody is in the padding: all items sum to 1. Shape (domain + 1,), from 0 to 1.
-        """
+        """The part of the error of all items' sum that each prefix gives up: (domain + 1,)."""
+        # None without padding, in which nobody is: all items sum to 1. From 0 to 1.
         if self.tree.leaves == self.domain:
             return None
         ends = np.arange(-1, self.domain)
@@ -537,7 +509,7 @@ class ConsistentTree(RangeProtocol):
 def level_estimates(
     channel: Levels, oracles: Sequence[Oracle], aggregate: Aggregate
 ) -> list[Floats]:
-    """Of the items of each level by itself, from its own oracle; zeros where nobody reported."""
+    """Estimate the items of each level from its own oracle; zeros where nobody reported."""
     parts = [(oracle, channel.part_aggregate(aggregate, k)) for k, oracle in enumerate(oracles)]
     return [
         oracle.frequencies_of(part, None) if part.n else np.zeros(oracle.domain)

@@ -53,37 +53,17 @@ class RecordChannel(Channel):
         return [np.stack(rows) for rows in ((first, last, other), (first, last, last))]
 
     def combination(self, places: Sequence[int]) -> list[Any]:
-        """What `combined` makes of a record, as descriptions have it.
-
-        Parameters
-        ----------
-        places : sequence of int
-            Of the attributes.
-
-        Returns
-        -------
-        list
-            The expression's name, and what it needs.
-        """
+        """Return the expression of `combined` in descriptions: its name, and what it needs."""
         return [
             "combine",
             [json_integers([place, self.attributes.sizes[place]]) for place in places],
         ]
 
     def combined(self, records: Items, places: Sequence[int]) -> Items:
-        """The values of some attributes as one number, the last one's counting fastest.
+        """Return the values of some attributes as one number, the last one's counting fastest.
 
-        Parameters
-        ----------
-        records : numpy.ndarray of int64
-            Shape (users, attributes).
-        places : sequence of int
-            Of the attributes, whose combinations of values are at most 2^62.
-
-        Returns
-        -------
-        numpy.ndarray of int64
-            Shape (users,).
+        Shapes: `records` (users, attributes); returns (users,). Combinations of values are at most
+        2^62.
         """
         result = np.zeros(len(records), dtype=np.int64)
         for place in places:

@@ -33,7 +33,7 @@ WORKLOADS = ("ranges", "all ranges", "prefixes")
 
 
 def checked_workload(workload: str) -> str:
-    """One of `WORKLOADS`, or ValueError."""
+    """Return one of `WORKLOADS`, or raise ValueError."""
     if not isinstance(workload, str) or workload not in WORKLOADS:
         raise ValueError(f"workload must be one of {', '.join(WORKLOADS)}, got {shown(workload)}")
     return workload
@@ -142,7 +142,7 @@ class Tree:
         return tuple(-(-self.domain // width) for width in self.widths)
 
     def padded(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-        """Values of items as values of leaves.
+        """Return values of items as values of leaves.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Tree:
         return padded(values, self.leaves)
 
     def sums(self, values: npt.NDArray[_Number], level: int) -> npt.NDArray[_Number]:
-        """Values of leaves summed up under the nodes of a level.
+        """Return values of leaves summed up under the nodes of a level.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Tree:
     # variance of a query its squared covariance with that sum, over the sum's variance.
 
     def coverage(self, weights: Floats, level: int) -> Floats:
-        """The mean weight of each node's leaves, less that of its parent's.
+        """Return the mean weight of each node's leaves, less that of its parent's.
 
         Parameters
         ----------
@@ -199,14 +199,13 @@ class Tree:
         return result
 
     def linear_variance(self, weights: Floats, contrasts: Floats) -> Floats:
-        """The variances of weights @ frequencies.
+        """Return the variances of weights @ frequencies.
 
         Parameters
         ----------
-        weights : numpy.ndarray of float64
-            Shape (..., domain).
-        contrasts : numpy.ndarray of float64
-            Shape (height,): the variances of contrasts of unit length at each level of parents.
+        weights, contrasts : numpy.ndarray of float64
+            Shape (..., domain); shape (height,), the variances of contrasts of unit length at each
+            level of parents.
 
         Returns
         -------
@@ -232,7 +231,7 @@ class Tree:
         return total
 
     def range_variance(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
-        """The variances of the sums of frequencies over first .. last: O(height) for each.
+        """Return the variances of the sums of frequencies over first .. last: O(height) for each.
 
         Parameters
         ----------
@@ -282,7 +281,7 @@ class Tree:
         return (everything + prefix - self.range_form(last + 1, end, contrasts)) / 2
 
     def range_form(self, first: Integers, last: Integers, contrasts: Floats) -> Floats:
-        """What the contrasts add to the variances of ranges, without padding.
+        """Return what the contrasts add to the variances of ranges, without padding.
 
         Parameters
         ----------
@@ -306,7 +305,7 @@ class Tree:
         return total.reshape(first.shape)
 
     def cut(self, first: Integers, after: Integers, level: int) -> Floats:
-        """How ranges contrast the children of one level's nodes: summed squared lengths.
+        """Return how ranges contrast the children of one level's nodes: summed squared lengths.
 
         Parameters
         ----------
@@ -347,7 +346,7 @@ class Tree:
         return result
 
     def average_variance(self, contrasts: Floats, workload: str = "ranges") -> float:
-        """The mean variance over a workload of `WORKLOADS`.
+        """Return the mean variance over a workload of `WORKLOADS`.
 
         Parameters
         ----------
@@ -389,7 +388,7 @@ class Tree:
         return max(total, 0.0)
 
     def costs(self, workload: str) -> Floats:
-        """What a unit of variance of each level's contrasts adds to a workload's mean variance.
+        """Return the cost of a unit of variance of each level's contrasts in a workload's mean.
 
         Without the gain from padding. In O(height) steps.
 
@@ -412,7 +411,7 @@ class Tree:
         return np.array([float((below - above) / width) for (above, below), width in steps])
 
     def moments(self, workload: str = "all ranges") -> list[Fraction]:
-        """The mean squared length of a workload's queries after averaging over nodes.
+        """Return the mean squared length of a workload's queries after averaging over nodes.
 
         Parameters
         ----------
@@ -437,23 +436,16 @@ class Tree:
 
 
 def padded(values: npt.NDArray[_Number], size: int) -> npt.NDArray[_Number]:
-    """Values of items with zeros behind them.
-
-    Shapes: `values` (..., items); returns (..., size).
-    """
+    """Return values of items with zeros behind them: shape (..., size)."""
     result = np.zeros((*values.shape[:-1], size), dtype=values.dtype)
     result[..., : values.shape[-1]] = values
     return result
 
 
 def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> float:
-    """The mean of a quadratic form over a workload.
-
-    A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
-    all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2.
-
-    Shapes: `prefixes` (domain,), `items` (domain,).
-    """
+    """The mean of a quadratic form over a workload, from its values of prefixes and items."""
+    # A range is the difference of two of the domain + 1 prefixes, the empty one included, and over
+    # all pairs i < j the squares (P_j - P_i)^2 add up to (domain + 1) sum P_i^2 - (sum P_i)^2
     domain = len(prefixes)
     number = queries(domain, workload)
     if workload == "prefixes":
@@ -465,19 +457,9 @@ def mean_over(workload: str, prefixes: Floats, sums: float, items: Floats) -> fl
 
 
 def spread(weights: Floats, frequencies: Floats) -> Floats:
-    """The variance of the weight of a random member of a population.
+    """Return the variance of the weight of a random member of a population.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray of float64
-        Shape (queries, items).
-    frequencies : numpy.ndarray of float64
-        Shape (items,): the fractions of the population.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (queries,).
+    Shapes: `weights` (queries, items), `frequencies` (items,); returns (queries,).
     """
     result: Floats = weights**2 @ frequencies - (weights @ frequencies) ** 2
     return result
@@ -489,11 +471,9 @@ def inverse(values: Floats) -> Floats:
 
 
 def _bounded(contrasts: Floats) -> tuple[Floats, float]:
-    """The contrasts with a very large number for infinity, and a bound.
-
-    Only multiples of that number exceed the bound. Large rather than infinite, so that what padding
-    makes certain comes out as certain: unknowns cancel.
-    """
+    """Return the contrasts with a very large number for infinity, and a bound."""
+    # Only multiples of that number exceed the bound. Large rather than infinite, so that what
+    # padding makes certain comes out as certain: unknowns cancel.
     known = np.isfinite(contrasts)
     if known.all():
         return contrasts, math.inf

@@ -35,13 +35,8 @@ _AT_ONCE = 1 << 16  # how many numbers a working array may have
 class TreeErrors:
     """The variances of queries, from V and S of the nodes.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree.
-    variances : sequence of numpy.ndarray
-        V for the levels 0 .. height, of shape (2,) * attributes: by whether a node is the last
-        along each attribute. For level 0 the final variance of the root.
+    `variances` are V for the levels 0 .. height, of shape (2,) * attributes: by whether a node is
+    the last along each attribute. For level 0 the final variance of the root.
     """
 
     def __init__(self, tree: BoxTree, variances: Sequence[Numbers]) -> None:
@@ -51,17 +46,9 @@ class TreeErrors:
         ]
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """The variance of a weighted sum of cells, by definition.
+        """Return the variance of a weighted sum of cells, by definition.
 
-        Parameters
-        ----------
-        weights : sequence of numpy.ndarray of float64
-            For each attribute those of its places; a cell has the product.
-
-        Returns
-        -------
-        float
-            In the unit of the variances.
+        A cell's weight is the product of those of its places, given for each attribute.
         """
         tree, total = self.tree, 0.0
         mean = np.ones(())  # W
@@ -76,21 +63,12 @@ class TreeErrors:
         return total + float(self.variances[0].flat[-1] * (mean**2).sum())
 
     def variance(self, first: Integers, last: Integers) -> Numbers:
-        """The variances of the sums over boxes of cells.
+        """Return the variances of the sums over boxes of cells.
 
         Along an attribute a range holds nodes wholly, or cuts one at either end; all nodes that are
         held or cut alike along every attribute are alike. So it takes O(height * 16^attributes)
-        steps for each.
-
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends along each attribute, in the tree's shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (boxes,), in the unit of the variances.
+        steps for each. Shapes: `first` and `last` (attributes, boxes), closed ends; returns
+        (boxes,).
         """
         count = first.shape[1]
         result = np.empty(count, dtype=self.variances[-1].dtype)
@@ -127,13 +105,7 @@ class TreeErrors:
         return total
 
     def mean(self) -> Any:
-        """The mean of `variance` over all boxes, in O(4^attributes height^(attributes + 1)) steps.
-
-        Returns
-        -------
-        float or Fraction
-            In the unit of the variances.
-        """
+        """The mean of `variance` of all boxes: O(4^attributes height^(attributes + 1)) steps."""
         # A node's W^2 stands in the terms of its parent and of its children: over all nodes, V - S
         # times the sum over boxes of W^2, and V alone for cells. In a node that is the last along
         # some attributes W weighs its cells along these by where they leave the last nodes of the
@@ -167,7 +139,7 @@ class TreeErrors:
     def _weights(
         self, level: int, last: tuple[int, ...], below: dict[tuple[int, ...], Numbers]
     ) -> Numbers:
-        """Of the cells in W of a node: by their run, along attributes of which it is the last."""
+        """Return cells' weights in W of a node, by their run along attributes it is last of."""
         lengths = [self.tree.height - level + 1 if is_last else 1 for is_last in last]
         result = np.empty(lengths, dtype=self.variances[-1].dtype)
         for child in self._types:
@@ -182,10 +154,7 @@ class TreeErrors:
 
 
 def children_sums(tree: BoxTree, level: int, variances: Numbers) -> Numbers:
-    """S of the nodes of a level: the sums over their children.
-
-    Shapes: `variances` (2,); returns (2,).
-    """
+    """Return S of the nodes of a level, of shape (2,) * attributes: sums over their children."""
     for i in tree.attributes:
         inner, fewer = tree.fanouts[level][i], tree.children_of_last(level, i)
         number = np.array([[inner, 0], [fewer - 1, 1]]).astype(variances.dtype)
@@ -194,10 +163,7 @@ def children_sums(tree: BoxTree, level: int, variances: Numbers) -> Numbers:
 
 
 def scaled(values: Floats, table: Numbers) -> Floats:
-    """Multiply the values of a level's nodes by the entries of a table, in place.
-
-    Shapes: `table` (2,).
-    """
+    """Multiply the values of a level's nodes by the entries of a table, in place."""
     # Slices and not one factor a node: a level of leaves is as large as memory allows
     for last in product((0, 1), repeat=table.ndim):
         values[tuple(slice(-1, None) if end else slice(-1) for end in last)] *= float(table[last])
@@ -211,23 +177,9 @@ class Kinds:
     wholly in it; the one that the start of the range cuts, which its end may cut as well; and the
     one that only its end cuts.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree.
-    level : int
-        From 0 to the height.
-    attribute : int
-        Its place.
-    first, after : numpy.ndarray of int64
-        Shape (ranges,): the ends of the ranges, ``after`` excluded.
-
-    Attributes
-    ----------
-    number : numpy.ndarray of int64
-        Shape (ranges, 4): how many of each kind there are.
-    last : numpy.ndarray of int64
-        Shape (ranges, 4): 1 for kinds that are the last node of the attribute.
+    Shapes: `first` and `after` (ranges,), the ends, ``after`` excluded; `number` (ranges, 4), how
+    many of each kind there are, and `last` (ranges, 4), 1 for kinds that are the last node of the
+    attribute.
     """
 
     def __init__(
@@ -253,10 +205,7 @@ class Kinds:
         self._nodes = nodes
 
     def children(self, below: Kinds) -> Integers:
-        """How many children of each kind a node of each kind has.
-
-        Shapes: returns (ranges, 4, 4).
-        """
+        """Return how many children of each kind a node of each kind has: shape (ranges, 4, 4)."""
         result = np.zeros((len(self.start), 4, 4), dtype=np.int64)
         result[:, 0, 0] = self._fanout
         result[:, 1, 0], result[:, 1, 1] = self._in_last - 1, 1
@@ -282,11 +231,9 @@ def _chosen(table: Numbers, kinds: Sequence[Kinds]) -> Numbers:
 
 
 def _runs(tree: BoxTree, attribute: int) -> Numbers:
-    """How many triples (range, item of it, item of it) there are, by the runs the items are in.
-
-    Run r = 0, 1, .. has the items of the last node of level r that are not in that of level r + 1;
-    the last run is the last item. Shape (height + 1, height + 1): integers as objects.
-    """
+    """Count the triples (range, item, item of it) by the items' runs: (height + 1, height + 1)."""
+    # Run r = 0, 1, .. has the items of the last node of level r that are not in that of level r +
+    # 1; the last run is the last item. Integers as objects.
     n = tree.shape[attribute]
     starts = [
         (nodes[attribute] - 1) * widths[attribute]
@@ -306,10 +253,7 @@ def _runs(tree: BoxTree, attribute: int) -> Numbers:
 
 
 def along(matrix: Numbers, values: Numbers, axis: int, batch: int = 0) -> Numbers:
-    """A matrix times the values along one axis.
-
-    Shapes: `matrix` (m, n) or (count, m, n).
-    """
+    """Return a matrix (m, n), or one of each of a batch, times the values along one axis."""
     moved = np.moveaxis(values, axis + batch, batch)
     flat = moved.reshape(*moved.shape[: batch + 1], -1)
     product_ = np.matmul(matrix, flat).reshape(*flat.shape[:batch], -1, *moved.shape[batch + 1 :])

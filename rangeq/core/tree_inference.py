@@ -33,10 +33,8 @@ from rangeq.core.tree_errors import Numbers, TreeErrors, children_sums, scaled
 
 
 def _merged(noise: Any, below: Numbers) -> tuple[Numbers, Numbers]:
-    """Return V and h of nodes whose counts have the variances ``noise``, from their S.
-
-    Of the shape of ``below``. The noise may be infinite, and either may be 0.
-    """
+    """Return V and h of nodes whose counts have the variances ``noise``, from their S."""
+    # The noise may be infinite, and either may be 0
     total = noise + below
     part = np.divide(below, total, out=np.zeros_like(below), where=total != 0)
     # O h and not (1 - h) S, which loses its digits where a count is far better than its leaves.
@@ -45,15 +43,11 @@ def _merged(noise: Any, below: Numbers) -> tuple[Numbers, Numbers]:
 
 
 class LevelInference(TreeErrors):
-    """Weighted least squares over the levels of a tree, and its errors.
+    """Weighted least squares over the levels of a tree whose root is not asked, and its errors.
 
-    Parameters
-    ----------
-    tree : BoxTree
-        The tree; its root is not asked.
-    noise : sequence of float or Fraction or None
-        The variances of the noise of the levels 1 .. height, above 0; None: the level is not asked.
-        With Fractions all variances are exact. Where the cells are not asked, errors are unknown.
+    `noise` are the variances of the noise of the levels 1 .. height, above 0; None: the level is
+    not asked. With Fractions all variances are exact. Where the cells are not asked, errors are
+    unknown.
     """
 
     def __init__(self, tree: BoxTree, noise: Sequence[float | Fraction | None]) -> None:
@@ -100,14 +94,9 @@ class LevelInference(TreeErrors):
 class TreeInference:
     """Weighted least squares over any tree, and the variances of what it estimates.
 
-    Parameters
-    ----------
-    parents : numpy.ndarray of int64
-        Shape (nodes,): the number of each node's parent, which is smaller than its own; -1 for
-        roots. Nodes of less depth come first.
-    noise : numpy.ndarray of float64
-        Shape (nodes,): O, the variances that counts are weighted by, at least 0; infinite where a
-        node was not asked. Leaves are.
+    Shapes: `parents` (nodes,), the number of each node's parent, which is smaller than its own, -1
+    for roots, nodes of less depth first; `noise` (nodes,), O, the variances that counts are
+    weighted by, at least 0, infinite where a node was not asked. Leaves are.
     """
 
     def __init__(self, parents: Integers, noise: Floats) -> None:
@@ -135,10 +124,7 @@ class TreeInference:
         return [(nodes, self.parents[nodes]) for nodes in self._levels[1:]]
 
     def estimate(self, counts: Floats) -> Floats:
-        """The least squares estimates of all nodes; those of children add up to their parent's.
-
-        Shapes: `counts` (nodes,); returns (nodes,).
-        """
+        """The least squares estimates of all nodes: those of children add up to their parent's."""
         best, below = np.zeros(len(counts)), np.zeros(len(counts))
         for nodes, above in self._upwards():
             part = self._part[nodes]
@@ -149,12 +135,10 @@ class TreeInference:
         return best
 
     def variances(self, true: Floats) -> Floats:
-        """The variances of the estimates of all nodes, in one pass over the tree each way.
+        """Return the variances of the estimates of all nodes, in one pass over the tree each way.
 
-        It is linear in the variances of the counts: unbiased estimates of these give unbiased
-        estimates.
-
-        Shapes: `true` (nodes,); returns (nodes,).
+        It is linear in the variances of the counts, `true` (nodes,): unbiased estimates of these
+        give unbiased estimates.
         """
         # x = kept best + apart, where what is apart is independent of the node's own part of the
         # tree; ``loose`` is the variance of that
@@ -175,10 +159,7 @@ class TreeInference:
         return result
 
     def coefficients(self, weights: Floats) -> Floats:
-        """What a weighted sum of the estimates of nodes is in terms of the counts.
-
-        Shapes: `weights` (nodes,); returns (nodes,).
-        """
+        """The weights of the counts in a weighted sum of the estimates of nodes: (nodes,)."""
         # The passes of `estimate` backwards
         final, of_best, of_below = weights.copy(), np.zeros_like(weights), np.zeros_like(weights)
         for nodes, above in reversed(self._downwards()):
@@ -210,15 +191,11 @@ def _add(sums: Floats, places: Integers, values: Floats) -> None:
 
 
 def contrast_precisions(tree: Tree, precisions: Sequence[Any] | Floats) -> npt.NDArray[Any]:
-    """Return the precisions Q_1 .. Q_height of contrasts among the children of nodes, by level.
-
-    A contrast at a node of level j is seen by every level below, by level l through sums over the
-    nodes under each child. So Q_{j+1} is the sum over l > j of tau_l / (number of level-l nodes
-    under a child): 1/V of the module's recurrence. With equal precisions the weights of both passes
-    are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1).
-
-    Shapes: `precisions` (height,); returns (height,).
-    """
+    """Return the precisions Q_1 .. Q_height of contrasts among the children of nodes, by level."""
+    # A contrast at a node of level j is seen by every level below, by level l through sums over the
+    # nodes under each child. So Q_{j+1} is the sum over l > j of tau_l / (number of level-l nodes
+    # under a child): 1/V of the module's recurrence. With equal precisions the weights of both
+    # passes are the printed (B^i - B^(i-1)) / (B^i - 1) and (B^(i-1) - 1) / (B^i - 1).
     # In precisions, as levels on which nobody reports have none: variances would be infinite
     result = np.array(precisions, dtype=np.result_type(np.asarray(precisions), np.float64))
     for level in range(tree.height - 2, -1, -1):
@@ -233,15 +210,12 @@ def consistent(
 
     Parameters
     ----------
-    tree : Tree
-        The tree.
+    tree, root : Tree, and float, default 1.0
+        The tree, and the sum of all its leaves.
     estimates : sequence of numpy.ndarray of float64
         One array for each level 1 .. height: shape (nodes of the level,).
     precisions : sequence of float or numpy.ndarray of float64
-        tau_l of each level, at least 0; where it is 0 the estimates are not used, and may be
-        anything.
-    root : float, default 1.0
-        The sum of all leaves.
+        tau_l of each level, at least 0; of one of precision 0 the estimates may be anything.
 
     Returns
     -------

@@ -15,7 +15,7 @@ from mechdesign.base import Floats, shown
 
 
 def queries(domain: int, workload: str) -> int:
-    """How many queries a workload has."""
+    """Return how many queries a workload has."""
     counts = {
         "ranges": domain * (domain - 1) // 2,
         "all ranges": domain * (domain + 1) // 2,
@@ -27,7 +27,7 @@ def queries(domain: int, workload: str) -> int:
 
 
 def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
-    """How many pairs (block, query) there are with the block inside the query."""
+    """Count the pairs (block, query) with the block inside the query."""
     full = domain // size
     first = size * (full * (full - 1) // 2)
     if workload == "prefixes":
@@ -39,7 +39,7 @@ def blocks_inside(domain: int, size: int, workload: str = "all ranges") -> int:
 
 
 def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
-    """How many triples (query, item of it, item of it) there are with both items in one block."""
+    """Count the triples (query, item of it, item of it) with both items in one block."""
     full, rest = divmod(domain, size)
     if workload == "prefixes":
         # In the block a prefix ends in
@@ -52,10 +52,8 @@ def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
 
 
 def pairs_in_blocks(domain: Any, size: Any, blocks: Any, start: Any = 0) -> Any:
-    """How many triples (range, item of it, item of it) there are with both items in one block.
-
-    Items i and k are together in (min + 1)(domain - max) of all ranges.
-    """
+    """Count the triples (range, item of it, item of it) with both items in one of some blocks."""
+    # Items i and k are together in (min + 1)(domain - max) of all ranges
     # Over pairs of items of a block at L: the sum of (L + 1 + min)(D - L - max); then over blocks,
     # sums of L and L^2.
     first = blocks * start + size * (blocks * (blocks - 1) // 2)
@@ -116,12 +114,8 @@ def reference_shares(name: str, domain: int) -> Floats:
 
 
 def checked_shares(like: Any, domain: int) -> tuple[float, ...]:
-    """A guess of the items' shares, such as counts of people known before, with sum 1.
+    """Check a guess of the items' shares, such as counts of people known before: of sum 1.
 
-    Shapes: `like` (domain,).
-
-    Examples
-    --------
     >>> checked_shares([1, 3], 2)
     (0.25, 0.75)
     """

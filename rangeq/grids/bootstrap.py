@@ -41,15 +41,8 @@ _NUMBERS = 1 << 24  # the most comparisons of records with queries at a time
 class Likeness:
     """Users like an estimate: the first attribute, and each other given the first.
 
-    Parameters
-    ----------
-    edges : sequence of tuple of int
-        The cells of each attribute.
-    first : numpy.ndarray of float64
-        The frequencies of the cells of the first.
-    others : sequence of numpy.ndarray of float64
-        For each further attribute its cells by those of the first, a row each, or one row for all
-        if they are independent. Rows need not have sum 1.
+    Shapes: `first` (cells,); each of `others` (cells of the first, cells), or (1, cells) where
+    it is independent of the first. Rows need not have sum 1.
     """
 
     def __init__(self, edges: Sequence[Edges], first: Floats, others: Sequence[Floats]) -> None:
@@ -100,35 +93,15 @@ def _within(edges: Items, cell: Items, rng: np.random.Generator) -> Items:
 
 
 class Replicate(NamedTuple):
-    """Users, and their estimate.
+    """Users, and the estimate from their reports."""
 
-    Attributes
-    ----------
-    records : numpy.ndarray of int64
-        Shape (records, attributes).
-    counts : numpy.ndarray of int64
-        The number of users of each.
-    estimate : ConjunctionEstimate
-        From their reports.
-    """
-
-    records: Items
-    counts: Items
-    estimate: Any
+    records: Items  # shape (records, attributes)
+    counts: Items  # the number of users of each record
+    estimate: Any  # a `ConjunctionEstimate`
 
 
 class CollectionBootstrap:
-    """Collections like the one that an estimate is from.
-
-    Parameters
-    ----------
-    protocol : ConjunctionProtocol
-        The protocol that collected the reports.
-    aggregate : Aggregate
-        Of these.
-    like : Likeness
-        Users like the estimate.
-    """
+    """Collections by a protocol from users like the estimate of an aggregate of its reports."""
 
     def __init__(self, protocol: Any, aggregate: Aggregate, like: Likeness) -> None:
         self._protocol, self._n, self._like = protocol, aggregate.n, like

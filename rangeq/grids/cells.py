@@ -27,21 +27,16 @@ MOST_EDGES = 3 << 20  #: The most cells along all attributes together, on all le
 
 
 def equal_cells(size: int, granularity: int) -> Edges:
-    """Cut into ``granularity`` cells (at most one a value), as equal as can be.
-
-    Cell k begins at floor(k size / granularity). Nothing is lost where the granularity does not
-    divide the size; and cells nest wherever one granularity divides the other.
-    """
+    """Cut into ``granularity`` cells (at most one a value), as equal as can be."""
+    # Cell k begins at floor(k size / granularity): nothing is lost where the granularity does not
+    # divide the size, and cells nest wherever one granularity divides the other
     g = min(granularity, size)
     return tuple((np.arange(g + 1) * size // g).tolist())
 
 
 def tree_cells(size: int, branching: int) -> tuple[Edges, ...]:
-    """The cells of each level of a tree over one attribute: from one cell down to single values.
-
-    A node of level l stands for branching^(height - l) values, except that the last ends with the
-    domain.
-    """
+    """Return the cells of each level of a tree, from one cell to single values."""
+    # A node of level l stands for branching^(height - l) values, but the last ends with the domain
     widths = tree_widths(size, branching)
     return tuple((*range(0, size, width), size) for width in widths)
 
@@ -141,7 +136,7 @@ ALPHA2 = 0.03
 def granularities(
     d: int, n: int, epsilon: float, c: int, alpha1: float = ALPHA1, alpha2: float = ALPHA2
 ) -> tuple[int, int]:
-    """The granularities (g1, g2) of 1-D and 2-D grids of HDG, by the guideline of section 4.6.
+    """Return the granularities (g1, g2) of 1-D and 2-D grids of HDG, by section 4.6's guideline.
 
     For n users in d + C(d, 2) groups of the same size.
 
@@ -182,23 +177,19 @@ def granularities(
 
 
 def line_granularity(users: float, epsilon: float, c: int, alpha1: float = ALPHA1) -> int:
-    """The granularity g1 of a 1-D grid that so many users report on (section 4.6).
-
-    Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2
-    are least in sum at the cube root of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints,
-    and its Table 2 uses, the cube root of half of that: taken is the power of two nearest to it,
-    the larger of two that are as near.
-    """
+    """Return the granularity g1 of a 1-D grid that so many users report on (section 4.6)."""
+    # Noise of g1 / 2 cells, 2 g1 e^eps / (users (e^eps - 1)^2), and non-uniformity (alpha1 / g1)^2
+    # are least in sum at the cube root of users (e^eps - 1)^2 alpha1^2 / e^eps. The source prints,
+    # and its Table 2 uses, the cube root of half of that: taken is the power of two nearest to it,
+    # the larger of two that are as near.
     return _nearest_power((users * _gain(epsilon) ** 2 * alpha1**2 / 2) ** (1 / 3), c)
 
 
 def plane_granularity(users: float, epsilon: float, c: int, alpha2: float = ALPHA2) -> int:
-    """The granularity g2 of a 2-D grid that so many users report on (section 4.6).
-
-    Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 /
-    g2)^2 are least in sum at the square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken
-    is the power of two nearest to it, as above.
-    """
+    """Return the granularity g2 of a 2-D grid that so many users report on (section 4.6)."""
+    # Noise of (g2 / 2)^2 cells, g2^2 e^eps / (users (e^eps - 1)^2), and non-uniformity (2 alpha2 /
+    # g2)^2 are least in sum at the square root of 2 alpha2 (e^eps - 1) (users / e^eps)^(1/2). Taken
+    # is the power of two nearest to it, as above.
     return _nearest_power(math.sqrt(2 * alpha2 * _gain(epsilon) * math.sqrt(users)), c)
 
 
@@ -226,42 +217,24 @@ MOST_ATTRIBUTES = 20
 
 
 class Queries(NamedTuple):
-    """Queries that ask about the same attributes, each for less than all of its values.
+    """Queries that ask about the same attributes, each for less than all of its values."""
 
-    Attributes
-    ----------
-    rows : numpy.ndarray of int64
-        Shape (queries,): their positions among all queries.
-    places : tuple of int
-        The attributes' places, increasing; none for queries that all records answer.
-    left, right : numpy.ndarray of int64
-        Shape (queries, attributes): the ends of the closed ranges.
-    """
-
-    rows: Items
+    rows: Items  # shape (queries,): their positions among all queries
+    # Of the attributes, increasing; none for queries that all records answer
     places: tuple[int, ...]
-    left: Items
-    right: Items
+    left: Items  # shape (queries, attributes): the first values of closed ranges
+    right: Items  # and the last
 
 
 class Rectangles(NamedTuple):
-    """Rectangles that do not overlap.
+    """Rectangles that do not overlap."""
 
-    Attributes
-    ----------
-    left, right : numpy.ndarray of int64
-        Shape (rectangles, 2): the ends of the closed ranges of both attributes.
-    """
-
-    left: Items
-    right: Items
+    left: Items  # shape (rectangles, 2): the first values of the closed ranges of both attributes
+    right: Items  # and the last
 
 
 def rectangles(mask: npt.NDArray[np.bool_]) -> Rectangles:
-    """Cut a region of cells into rectangles: runs of a row, with the same runs of the next rows.
-
-    Shapes: `mask` (rows, columns).
-    """
+    """Cut a region into rectangles: runs of a row, with the same runs of the next rows."""
     steps = np.diff(np.pad(mask, [(0, 0), (1, 1)]).astype(np.int8), axis=1)
     open_since, boxes = dict[tuple[int, int], int](), []
     for row in range(len(mask) + 1):
@@ -286,11 +259,9 @@ def grouped(
     right: npt.ArrayLike,
     most: int = MOST_ATTRIBUTES,
 ) -> tuple[int, list[Queries]]:
-    """The number of queries, and the queries of each set of attributes.
+    """Return the number of queries, and the queries of each set of attributes.
 
-    An attribute asked for in whole restricts nothing, and is left out.
-
-    Shapes: `places` (m, lambda), `left` and `right` (m, lambda).
+    Shapes: `places`, `left` and `right` (m, lambda). An attribute asked for in whole is left out.
     """
     p, a, b = np.asarray(places), np.asarray(left), np.asarray(right)
     if p.dtype.kind == "U":

@@ -20,17 +20,7 @@ from rangeq.grids.cells import Edges, Grid, axis, numbered_axes
 
 @dataclass(frozen=True)
 class GroupChannel(RecordChannel, Mixture):
-    """A `Mixture` of which each group of users reports on one part.
-
-    Parameters
-    ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
-    """
+    """A `Mixture` over records of which each group of users reports on one part."""
 
     kind: ClassVar[str] = "group"
 
@@ -51,12 +41,9 @@ class GridChannel(GroupChannel):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
+    domain, epsilon, attributes : int, float or Rational, and Domain
+        The number of different records, the privacy loss of one report of a whole record, and what
+        records consist of.
     grids : tuple of Grid
         Of one or more attributes each.
     oracle : str, class, Oracle or Mechanism
@@ -68,7 +55,7 @@ class GridChannel(GroupChannel):
     """
 
     grids: tuple[Grid, ...]
-    oracle: OracleChoice  #: The oracle of the cells: see `frequency.oracles.tabular_response`.
+    oracle: OracleChoice
     #: The most cells of a grid that is not counted in a sketch: None for no limit.
     largest_table: int | None = None
     #: The probabilities of the grids, summing to 1; None: all the same.
@@ -112,7 +99,7 @@ class GridChannel(GroupChannel):
         return self.grids[part].expression(self._axes)
 
     def frequencies(self, aggregate: Aggregate, part: int) -> Floats:
-        """Unbiased estimates of the cells of a grid.
+        """Return unbiased estimates of the cells of a grid.
 
         Parameters
         ----------
@@ -124,8 +111,7 @@ class GridChannel(GroupChannel):
         Returns
         -------
         numpy.ndarray of float64
-            Shaped as the grid: fractions of the population, all records being as frequent if nobody
-            reported on the grid.
+            Fractions of the population, shaped as the grid: even ones if nobody reported on it.
         """
         grid, level = self.grids[part], self.part_aggregate(aggregate, part)
         if not level.n:
@@ -133,10 +119,8 @@ class GridChannel(GroupChannel):
         return self.parts[part].frequencies_of(level, None).reshape(grid.shape)
 
     def precisions(self, aggregate: Aggregate) -> Floats:
-        """One over the variance of a cell of each grid, of noise and sampling: shape (grids,).
-
-        0 where nobody reported.
-        """
+        """Return 1 / variance of a cell of each grid, shape (grids,); 0 where nobody reported."""
+        # Of noise and sampling
         users = self.part_users(aggregate)
         variances = [cell_variance(oracle) for oracle in self.parts]
         return users / np.array(variances)
@@ -147,9 +131,6 @@ def _digest(value: object) -> str:
 
 
 def cell_variance(oracle: Oracle) -> float:
-    """The variance of a cell's estimate from one user drawn at random from an even population.
-
-    Noise and sampling together.
-    """
+    """Return the variance of a cell, noise and sampling, from one user of an even population."""
     share = 1 / oracle.domain
     return max(float(oracle.variance(1, share)) + share * (1 - share), 1e-300)

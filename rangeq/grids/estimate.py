@@ -50,16 +50,11 @@ MOST_SAMPLED = 1 << 22
 class PredictedError(NamedTuple):
     """The squared error to expect of an answer, by source (section 4.5).
 
-    Floats, or arrays shaped as the queries; NaN where no theory gives it.
-
     Attributes
     ----------
-    noise : float or numpy.ndarray
-        That of the reports.
-    sampling : float or numpy.ndarray
-        That of the group standing for everybody.
-    non_uniformity : float or numpy.ndarray
-        That of the cells which the borders of the query cut.
+    noise, sampling, non_uniformity : float or numpy.ndarray
+        Of the reports, of the group standing for everybody, and of the cells which the borders of
+        the query cut. Arrays are shaped as the queries; NaN where no theory gives it.
     """
 
     noise: Any
@@ -113,7 +108,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return self.attributes
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
-        """The fraction of the population with these values.
+        """Return the fraction of the population with these values.
 
         Parameters
         ----------
@@ -125,14 +120,13 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         Returns
         -------
         Answer
-            A fraction of the population; NaN with no reports. Its variance is that of noise and
-            sampling, before post-processing: see `predicted_error`. It is refused
-            (`UnknownVariance`) where ranges cut cells, where no theory gives it, and for lists of
-            values that are no range (but by `WaveEstimate`, of attributes of up to 64 values and
-            of categories). Intervals are then those of a parametric bootstrap
-            (`rangeq.grids.bootstrap`), the same at every call (of `HIO` normal ones, of
-            its noise); none where `HIO` has a sketch of its levels, and for lists that are more
-            than 256 boxes.
+            NaN with no reports. Its variance is that of noise and sampling, before post-processing:
+            see `predicted_error`. It is refused (`UnknownVariance`) where no theory gives it, where
+            ranges cut cells, and for lists of values that are no range (but by `WaveEstimate`, of
+            attributes of up to 64 values and of categories). Intervals are then those of a
+            parametric bootstrap (`rangeq.grids.bootstrap`), the same at every call (of `HIO` normal
+            ones, of its noise); none where `HIO` has a sketch of its levels, and for lists that are
+            more than 256 boxes.
 
         Raises
         ------
@@ -181,21 +175,20 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return Answer(value, variance, _interval=self._interval(places, left, right, shape))
 
     def region(self, first: Any, second: Any, cells: npt.ArrayLike) -> Answer:
-        """The fraction of the population in a set of pairs of values of two attributes.
+        """Return the fraction of the population in a set of pairs of values of two attributes.
 
         Parameters
         ----------
         first, second : str or int
             Different attributes, by name or by place.
         cells : array_like of bool
-            Which pairs: shape (values of the first, values of the second), at least one.
+            Which pairs, at least one: shape (values of the first, values of the second).
 
         Returns
         -------
         Answer
-            Of a rectangle that of `answer`. Of other sets the sum of those of rectangles, without a
-            variance; intervals are by the bootstrap, as for `answer`. A `WaveEstimate` knows the
-            variance.
+            Of a rectangle that of `answer`. Of other sets the sum of those of rectangles, with
+            intervals by the bootstrap and without a variance, which only a `WaveEstimate` knows.
 
         Raises
         ------
@@ -287,7 +280,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def answers(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> Floats:
-        """The answers of many queries of lambda attributes each: shape (m,).
+        """Return the answers of many queries of lambda attributes each.
 
         An attribute asked for in whole restricts nothing; all attributes in whole have the answer
         1.
@@ -295,8 +288,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         Parameters
         ----------
         attributes : array_like
-            Places of the attributes, or all names, of shape (m, lambda), distinct in a row; or
-            (lambda,), the same for all queries.
+            Places of the attributes, or all names, distinct in a query: shape (m, lambda), or
+            (lambda,) for all queries.
         left, right : array_like
             The ends of the closed ranges, integers of shape (m, lambda).
 
@@ -350,7 +343,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return estimate
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
-        """Synthetic records, for programs that take records: they are nobody's.
+        """Draw synthetic records, for programs that take records: they are nobody's.
 
         Single attributes and pairs have their estimated distributions, pairs on blocks of values;
         more have in common what these imply: see `rangeq.grids.sampling`.
@@ -398,17 +391,15 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         return records_of(self.attributes, tables, records, generator)
 
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
-        """Several synthetic samples, each of another distribution that is as likely.
+        """Draw several synthetic samples, each of another distribution that is as likely.
 
         Distributions are drawn from `fitted`, and from each so many users as report. The variation
         between samples of a statistic estimates its error: `frequency.of_samples`.
 
         Parameters
         ----------
-        n : int
-            Records in each, at least 1.
-        number : int
-            How many samples, at least 1.
+        n, number : int
+            The records in each, and the samples, at least 1.
         rng : numpy.random.Generator, optional
             To draw with.
 
@@ -422,8 +413,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         ValueError
             No number of records or samples, or no reports.
         InvalidQuestion
-            The reports do not tell how attributes go together, or the estimate was not made by
-            `ConjunctionProtocol.estimate`.
+            As for `fitted`.
         """
         records, times, generator = checked_sample(n, number, self.reports, rng)
         drawn = (self._drawn_from(generator).sample(records, generator) for _ in range(times))
@@ -436,7 +426,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
     def predicted_error(
         self, attributes: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike
     ) -> PredictedError:
-        """The squared error to expect of `answers`, by source: arrays of shape (m,).
+        """Return the squared error to expect of `answers`, by source: arrays of shape (m,).
 
         Noise and sampling are those of the unbiased linear answer from the reports on the query's
         own attributes, cells brought to a sum of 1 by a constant: a range errs as its complement
@@ -493,10 +483,6 @@ class ProductEstimate(ConjunctionEstimate):
 
     Attributes
     ----------
-    n : int
-        The number of reports.
-    attributes : Domain
-        Names and sizes.
     distributions : tuple of Distribution
         One `rangeq.Distribution` for each attribute.
     """
@@ -556,7 +542,7 @@ class PairwiseEstimate(ConjunctionEstimate):
         self.lines, self.planes, self._errors_of = tuple(lines), dict(planes), errors
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
-        """The estimated frequency of every pair of values of two attributes (section 4.3).
+        """Return the estimated frequency of every pair of values of two attributes (section 4.3).
 
         Parameters
         ----------
@@ -590,9 +576,7 @@ class PairwiseEstimate(ConjunctionEstimate):
         )
 
     def quadrants(self, queries: Queries) -> Floats:
-        """The answers inside and outside of each pair of a query's ranges.
-
-        As `weighted_update` takes them.
+        """Return the answers inside and outside of each pair of a query's ranges.
 
         Parameters
         ----------
@@ -602,7 +586,8 @@ class PairwiseEstimate(ConjunctionEstimate):
         Returns
         -------
         numpy.ndarray of float64
-            Shape (queries, pairs, 2, 2): inside first, non-negative, of sum 1 for each pair.
+            As `weighted_update` takes them, shape (queries, pairs, 2, 2): inside first,
+            non-negative, of sum 1 for each pair.
         """
         pairs = list(combinations(range(len(queries.places)), 2))
         tables = np.empty((len(queries.rows), len(pairs), 2, 2))

@@ -26,17 +26,13 @@ _TOLERANCE = 1e-9
 
 
 class _Share(NamedTuple):
-    """A grid's part in the estimate of an attribute.
-
-    Its number and axis, the cells of the axis that begin a block, |S| of each block, and the
-    precision of a cell.
-    """
+    """A grid's part in the estimate of an attribute."""
 
     grid: int
-    axis: int
-    starts: list[int]
-    sizes: Floats
-    precision: float
+    axis: int  # of the grid
+    starts: list[int]  # the cells of the axis that begin a block
+    sizes: Floats  # |S| of each block
+    precision: float  # of a cell
 
 
 class Agreement:
@@ -49,13 +45,8 @@ class Agreement:
     different |S|, weights differ between blocks, and means might not sum to 1: each then gives up
     what is too much in proportion to its variance, as in least squares with a known sum.
 
-    Parameters
-    ----------
-    grids : sequence of Grid
-        Any, of one or more attributes each.
-    precisions : sequence of float or numpy.ndarray of float64
-        One over the variance of a cell of each grid: proportional to its users; 0 for a grid that
-        says nothing. Where all grids of an attribute are such, they count alike.
+    `precisions` are one over the variance of a cell of each grid: proportional to its users; 0 for
+    a grid that says nothing. Where all grids of an attribute are such, they count alike.
     """
 
     def __init__(self, grids: Sequence[Grid], precisions: Sequence[float] | Floats) -> None:
@@ -86,10 +77,7 @@ class Agreement:
                 self._attributes.append(shares)
 
     def apply(self, tables: Sequence[Floats]) -> list[Floats]:
-        """New tables, one for each grid, that agree on every attribute.
-
-        The given ones must all have the same sum: it stays.
-        """
+        """Return new tables that agree on every attribute; all must have one sum, which stays."""
         result = [table.copy() for table in tables]
         for shares in self._attributes:
             said = [_blocks(result[share.grid], share) for share in shares]
@@ -134,11 +122,11 @@ def _blocks(table: Floats, share: _Share) -> Floats:
 def clean(
     grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
 ) -> list[Floats]:
-    """Distributions, one for each grid, that agree on the attributes.
+    """Return distributions, one for each grid, that agree on the attributes.
 
-    The two steps by turns until neither changes anything. Begins and ends with the step of
-    non-negativity, norm-sub, which leaves no negative cell and a sum of 1; what then disagrees does
-    so by less than 1e-9, or is what 50 rounds leave.
+    Norm-sub, which leaves no negative cell and a sum of 1, first and last, and the consistency step
+    by turns, until neither changes anything. What then disagrees does so by less than 1e-9, or is
+    what 50 rounds leave.
 
     Parameters
     ----------
@@ -175,11 +163,9 @@ def clean(
 def agreeing(
     grids: Sequence[Grid], tables: Sequence[Floats], precisions: Sequence[float] | Floats
 ) -> list[Floats]:
-    """The step of consistency alone, for tables brought to a sum of 1 by a constant.
-
-    Linear, so that cells may be negative, and what is unbiased stays so. Where cells are many and
-    each mostly noise, that is far better for sums of them than `clean`.
-    """
+    """Apply the step of consistency alone to tables, brought to a sum of 1 by a constant."""
+    # Linear, so that cells may be negative, and what is unbiased stays so: where cells are many and
+    # each mostly noise, that is far better for sums of them than `clean`
     shifted = [table + (1 - table.sum()) / table.size for table in tables]
     return Agreement(grids, precisions).apply(shifted)
 
@@ -199,10 +185,10 @@ _NUMBERS = 1 << 20  # the most numbers to work on at a time
 
 
 def weighted_update(tables: Floats, attributes: int, tolerance: float) -> tuple[Floats, Floats]:
-    """The answers of queries over ``attributes`` attributes, from those of all their pairs.
+    """Return the answers of queries over ``attributes`` attributes, from those of all their pairs.
 
-    Each query has 2^lambda parts: the records that are inside or outside of each of its ranges. (Or
-    3^lambda.) Beginning with equal parts, those which make up a quadrant of a pair are scaled such
+    Each query has 2^lambda (or 3^lambda) parts: the records that are inside or outside of each of
+    its ranges. Beginning with equal parts, those which make up a quadrant of a pair are scaled such
     that they sum to the quadrant's answer, pair after pair, until a round changes the parts of no
     query by more than ``tolerance`` in sum (or 100 rounds, for quadrants that no distribution has).
 
@@ -283,13 +269,9 @@ _TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing f
 
 
 def nonnegative(table: Floats) -> Floats:
-    """A table whose cells are at least 0, and whose sums of many cells are nearly the same.
-
-    By `halved`. Norm-sub of all cells at once takes what it adds to negative ones from all,
-    wherever they are: of a table that is mostly noise in its cells little is left of larger sums.
-
-    Shapes: `table` (rows, columns).
-    """
+    """Return a table of non-negative cells, whose sums of many cells are nearly the same."""
+    # By `halved`: norm-sub of all cells at once takes what it adds to negative ones from all,
+    # wherever they are, and of a table that is mostly noise leaves little of larger sums
     if (table >= 0).all():
         return table
     # A summed-area table: `halved` asks for sums of boxes of all sizes
@@ -304,10 +286,7 @@ def nonnegative(table: Floats) -> Floats:
 
 
 def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A table brought to its margins by iterative proportional fitting.
-
-    Shapes: `table` (rows, columns).
-    """
+    """Bring a table to its margins by iterative proportional fitting."""
     # A little of the independent table, so that the margins can be met wherever zeros leave no
     # table with them
     kernel = table + 1e-9 * np.outer(rows, columns)
@@ -323,10 +302,7 @@ def with_margins(table: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
-    """The cell before each boundary between values, and the part of it before the boundary.
-
-    Boundaries are 0 .. size.
-    """
+    """Return the cell before each boundary 0 .. size, and the part of it before the boundary."""
     bounds = np.array(edges)
     cell = np.minimum(np.searchsorted(bounds, ends, side="right") - 1, len(edges) - 2)
     return cell, (ends - bounds[cell]) / (bounds[cell + 1] - bounds[cell])
@@ -338,10 +314,8 @@ class Line:
 
     Parameters
     ----------
-    edges : tuple of int
-        The starts of the cells, and the size.
-    cells : numpy.ndarray of float64
-        Shape (cells,): their frequencies.
+    edges, cells : tuple of int, and numpy.ndarray of float64
+        The starts of the cells, and the size; the frequencies of the cells, shape (cells,).
     """
 
     edges: Edges
@@ -352,7 +326,7 @@ class Line:
         return np.concatenate([[0.0], np.cumsum(self.cells)])
 
     def answers(self, left: Items, right: Items) -> Floats:
-        """The frequencies of ranges of values.
+        """Return the frequencies of ranges of values.
 
         Parameters
         ----------
@@ -378,10 +352,9 @@ class Plane:
 
     Parameters
     ----------
-    edges : tuple of (tuple of int, tuple of int)
-        Of each attribute: the starts of the cells, and the size.
-    cells : numpy.ndarray of float64
-        Shape (cells of one, cells of the other): their frequencies.
+    edges, cells : tuple of (tuple of int, tuple of int), and numpy.ndarray of float64
+        Of each attribute the starts of the cells, and the size; the frequencies of the cells, shape
+        (cells of one, cells of the other).
     """
 
     edges: tuple[Edges, Edges]
@@ -395,9 +368,7 @@ class Plane:
         return result
 
     def quadrants(self, left: Items, right: Items) -> Floats:
-        """The frequencies inside and outside of both ranges.
-
-        They sum to the sum of the cells. None is negative if no cell is, rounding left aside.
+        """Return the frequencies inside and outside of both ranges.
 
         Parameters
         ----------
@@ -407,7 +378,8 @@ class Plane:
         Returns
         -------
         numpy.ndarray of float64
-            Shape (queries, 2, 2): inside first, along the axis of each attribute.
+            Shape (queries, 2, 2): inside first, along the axis of each attribute. They sum to the
+            sum of the cells; none is negative if no cell is, rounding left aside.
         """
         (i, s), (j, t) = (
             _position(self.edges[axis], np.stack([left[:, axis], right[:, axis] + 1]))
@@ -453,10 +425,9 @@ class Response(NamedTuple):
 
     Attributes
     ----------
-    planes : list of Plane
-        The matrix of each pair.
-    changes : numpy.ndarray of float64
-        Shape (rounds,): the mean over pairs of the change in each round.
+    planes, changes : list of Plane, and numpy.ndarray of float64
+        The matrix of each pair, and the mean over pairs of the change in each round: shape
+        (rounds,).
     """
 
     planes: list[Plane]
@@ -482,15 +453,12 @@ def response_matrices(
 
     Parameters
     ----------
-    lines : sequence of Line
-        The 1-D grid of each attribute: non-negative.
+    lines, planes : sequence of Line and of Plane
+        The 1-D grid of each attribute, and the 2-D grid of each pair: non-negative.
     pairs : sequence of (int, int)
         Pairs (j, k) of attributes.
-    planes : sequence of Plane
-        The 2-D grid of each pair: non-negative.
     tolerance : float
-        The sum of the changes of a matrix's entries below which a round is the last (or the
-        1000th).
+        A round is the last (as the 1000th is) if all changes of a matrix's entries sum to less.
 
     Returns
     -------

@@ -58,21 +58,13 @@ class GridErrors:
     constant, which takes the mean off the weights of a sum of cells: a range and its complement err
     alike. Noise is the oracle's own unbiased estimate for the reports received; sampling is that of
     a group drawn without replacement.
-
-    Attributes
-    ----------
-    channel : GridChannel
-        What users report by.
-    aggregate : Aggregate
-        Of its reports.
-    tables : mapping of int to numpy.ndarray of float64
-        The frequencies of each grid by its number, negative ones counting as 0: what cut cells
-        hold. The non-uniformity error is ALPHA2 times that (of a range of one attribute ALPHA1 / 2
-        times): the guideline's assumption, for the query at hand instead of an average one.
     """
 
     channel: GridChannel
     aggregate: Aggregate
+    # The frequencies of each grid, negative ones counting as 0: what cut cells hold. The
+    # non-uniformity error is ALPHA2 times that (of a range of one attribute ALPHA1 / 2 times): the
+    # guideline's assumption, for the query at hand instead of an average one.
     tables: Mapping[int, Floats]
 
     def __call__(self, queries: Queries) -> Floats:
@@ -140,10 +132,7 @@ class GridErrors:
 
 
 def overlap(edges: Edges, left: Items, right: Items) -> Floats:
-    """The part of each cell that lies in each range.
-
-    Shapes: `left` and `right` (ranges,); returns (ranges, cells).
-    """
+    """Return the part of each cell that lies in each range: shape (ranges, cells)."""
     begin, end = np.array(edges[:-1]), np.array(edges[1:])
     inside = np.minimum(end, right[:, None] + 1) - np.maximum(begin, left[:, None])
     result: Floats = np.maximum(inside, 0) / (end - begin)
@@ -169,23 +158,12 @@ class Products(NamedTuple):
     """Unbiased estimates of the sums of f(x) P(x, y) g(y) over the cells of a pair.
 
     They err independently, and all alike.
-
-    Attributes
-    ----------
-    places : tuple of (int, int)
-        Of both attributes, the first before the second.
-    levels : tuple of (int, int)
-        The sets of functions that f and g are of.
-    values : numpy.ndarray of float64
-        Shape (functions f, functions g).
-    precision : float
-        One over the variance of each.
     """
 
-    places: tuple[int, int]
-    levels: tuple[int, int]
-    values: Floats
-    precision: float
+    places: tuple[int, int]  # of both attributes, the first before the second
+    levels: tuple[int, int]  # the sets of functions that f and g are of
+    values: Floats  # shape (functions f, functions g)
+    precision: float  # 1 / variance of each
 
 
 def linear(

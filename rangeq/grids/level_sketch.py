@@ -36,12 +36,8 @@ class LevelSketch(RecordChannel, SignChannel):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
+    domain, epsilon, attributes : as of `RecordChannel`
+        Of the whole records.
     widths : tuple of tuple of int
         For each attribute the values that a node of each level stands for, from the root.
     width : int
@@ -92,19 +88,18 @@ class LevelSketch(RecordChannel, SignChannel):
         return tuple(result)
 
     def cell_of(self, records: Items, levels: Items) -> Items:
-        """The hash of each record at a d-dim level of its own.
+        """Return the hash of each record at a d-dim level of its own: 0 .. width - 1.
 
         Parameters
         ----------
-        records : numpy.ndarray of int64
-            Shape (users, attributes).
-        levels : numpy.ndarray of int64
-            Shape (users,): numbers of d-dim levels, the last attribute's level counting fastest.
+        records, levels : numpy.ndarray of int64
+            Shapes (users, attributes) and (users,): a level's number counts its last attribute
+            fastest.
 
         Returns
         -------
         numpy.ndarray of int64
-            Shape (users,): 0 .. width - 1.
+            Shape (users,).
         """
         result = np.zeros(len(records), dtype=np.int64)
         for place, level in enumerate(np.unravel_index(levels, self.levels)):
@@ -160,7 +155,7 @@ class LevelSketch(RecordChannel, SignChannel):
     # ----------------------------------------------------------------------------- the server half
 
     def tensor(self, aggregate: Aggregate, places: Sequence[int]) -> Floats:
-        """Estimated coefficients of all levels of some attributes, at the roots of all others.
+        """Return estimated coefficients of all levels of some attributes, at the others' roots.
 
         Parameters
         ----------
@@ -187,7 +182,7 @@ class LevelSketch(RecordChannel, SignChannel):
         return result
 
     def coefficients(self, place: int, runs: Sequence[tuple[int, int, int]]) -> Floats:
-        """The coefficients of a union of an attribute's nodes at each level of its tree.
+        """Return the coefficients of a union of an attribute's nodes at each level of its tree.
 
         Parameters
         ----------

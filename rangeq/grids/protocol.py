@@ -25,19 +25,18 @@ MOST_GROUPS = 1 << 14  #: The most groups that users may be divided among.
 class ConjunctionProtocol(Protocol):
     """A protocol for records of d ordinal attributes, which answers conjunctions of ranges.
 
+    Each user takes part in one group, chosen by the client at random with equal probabilities, so
+    that groups vary in size.
+
     Parameters
     ----------
     sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: a list, a mapping of names to them, or a
-        `frequency.schema.Domain`. Values are 0 .. size - 1.
+        The number of values of each attribute, in a mapping by its name. Values are 0 .. size - 1.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report: of the whole record.
     n : int, optional
-        How many users are expected, where a system needs to know to choose how finely it looks. Any
+        How many users are expected, where a system needs it to choose how finely it looks. Any
         number may come.
-
-    Each user takes part in one group, chosen by the client at random with equal probabilities, so
-    that groups vary in size.
 
     Raises
     ------
@@ -77,15 +76,14 @@ class ConjunctionProtocol(Protocol):
         return self.attributes.records(values)
 
     def privatize(self, records: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each record.
+        """Draw one private report for each record.
 
         Parameters
         ----------
         records : array_like, DataFrame or mapping
             See `Domain.records` for what they may be.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated.
+            None for the operating system's randomness, or a generator for repeatable results.
 
         Returns
         -------
@@ -105,7 +103,7 @@ class ConjunctionProtocol(Protocol):
         return {"system": type(self).__name__, "channel": self.channel.parameters}
 
     def estimate(self, aggregate: Aggregate) -> ConjunctionEstimate:
-        """Answers to conjunctions of ranges.
+        """Return answers to conjunctions of ranges.
 
         Parameters
         ----------

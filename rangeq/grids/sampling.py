@@ -59,10 +59,7 @@ def blocks_of(frequencies: Floats) -> Items:
 
 
 def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Generator) -> Items:
-    """Draw records whose pairs of attributes have the distributions of tables.
-
-    The result has shape (n, attributes).
-    """
+    """Draw records, shape (n, attributes), whose pairs of attributes follow these tables."""
     places = range(len(attributes))
     singles = [norm_sub(tables((j,), [np.arange(1, attributes.shape[j] + 1)])) for j in places]
     edges = [blocks_of(frequencies) for frequencies in singles]
@@ -88,13 +85,10 @@ def records_of(attributes: Domain, tables: Tables, n: int, rng: np.random.Genera
 
 
 def of_users(records: Items, users: int, rng: np.random.Generator) -> Items:
-    """Give records the sampling error that users drawn from their distribution have.
-
-    So many users have a share f of the distribution up to a variance of f (1 - f) / users. Of fewer
-    records a random part takes values of any of them, drawn one by one; more are copies of users.
-
-    Shapes: `records` (n, attributes); returns (n, attributes).
-    """
+    """Give records the sampling error that users drawn from their distribution have."""
+    # So many users have a share f of the distribution up to a variance of f (1 - f) / users. Of
+    # fewer records a random part takes values of any of them, drawn one by one; more are copies of
+    # users.
     n = len(records)
     if n > users:
         drawn = np.bincount(rng.integers(n, size=users), minlength=n).astype(np.float64)
@@ -147,10 +141,8 @@ def _of_pairs(
 
 
 def _misfit(blocks: Items, pairs: dict[Pair, Floats]) -> dict[Pair, Floats]:
-    """The misfit of each cell: the logarithm of wanted records over those that are there.
-
-    The sum over cells, 2 x 2 of them, 4 x 4 and so on: of larger sums noise is less.
-    """
+    """Return the misfit of each cell: the logarithm of wanted records over those that are there."""
+    # Summed over cells, 2 x 2 of them, 4 x 4 and so on: of larger sums noise is less
     misfit = {}
     for (j, k), table in pairs.items():
         cells = blocks[j] * table.shape[1] + blocks[k]
@@ -214,10 +206,8 @@ def _with_shares(blocks: Items, shares: list[Floats], rng: np.random.Generator) 
 def _exchange(
     blocks: Items, terms: dict[Pair, Floats], some: int, rng: np.random.Generator
 ) -> None:
-    """One sweep: half of some records exchange values of every attribute with the others, or not.
-
-    Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm.
-    """
+    """Exchange values of every attribute between the halves of some records, or not: one sweep."""
+    # Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm
     half = some // 2
     chosen = rng.permutation(blocks.shape[1])[: 2 * half]
     ones, others = blocks[:, chosen[:half]], blocks[:, chosen[half:]]
@@ -290,10 +280,7 @@ REFERENCE_RECORDS: dict[str, Callable[[int], Floats]] = {
 
 
 def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generator) -> Items:
-    """Records drawn from a reference population.
-
-    The result has shape (n, attributes).
-    """
+    """Draw records from a reference population: shape (n, attributes)."""
     given = {size: REFERENCE_RECORDS[name](size) for size in set(attributes.sizes)}
     hidden = rng.integers(0, len(next(iter(given.values()))), n)
     columns = []
@@ -309,25 +296,14 @@ def drawn_records(name: str, attributes: Domain, n: int, rng: np.random.Generato
 
 @dataclass(frozen=True)
 class ExpectedRecords:
-    """Records that stand for those to come: a guess of the population.
-
-    Attributes
-    ----------
-    attributes : Domain
-        Of the records.
-    held : bytes
-        The records, as rows of 64-bit integers.
-    """
+    """Records that stand for those to come: a guess of the population."""
 
     attributes: Domain
-    held: bytes = field(repr=False)
+    held: bytes = field(repr=False)  # as rows of 64-bit integers
 
     @classmethod
     def of(cls, like: Any, attributes: Domain) -> ExpectedRecords:
-        """Check records from a table.
-
-        Shapes: `like` (records, attributes).
-        """
+        """Check records from a table of shape (records, attributes)."""
         if isinstance(like, ExpectedRecords):
             like = like.records
         none = isinstance(like, (list, tuple)) and not like  # whose shape says nothing

@@ -47,7 +47,7 @@ def conjunction_errors(
     n: int,
     like: ExpectedRecords | None = None,
 ) -> tuple[tuple[str, float], ...]:
-    """The root mean square errors of queries of two attributes, on some populations.
+    """Return the root mean square errors of queries of two attributes, on some populations.
 
     A query is a range of each of two attributes, all pairs of attributes being as likely, and all
     ranges but that of all values; of one attribute, a range of that. Errors are those of
@@ -62,22 +62,17 @@ def conjunction_errors(
     ----------
     system : callable
         What makes the protocol from attributes, epsilon and n: a class, or a function.
-    attributes : Domain
-        The sizes of the attributes.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    n : int
-        The number of users.
+    attributes, epsilon, n : Domain, float or Rational, and int
+        The attributes' sizes, the privacy loss of one report, and the number of users.
     like : ExpectedRecords, optional
-        The population to expect; None: those of
-        `rangeq.grids.sampling.REFERENCE_RECORDS`.
+        The population to expect; None: those of `rangeq.grids.sampling.REFERENCE_RECORDS`.
 
     Returns
     -------
     tuple of (str, float)
-        The populations' names, "like" for that one, and the errors as fractions of the users;
-        none for a system of which nothing is known, and of unbiased ones only the first, since
-        theirs are nearly the same on all.
+        The populations' names, "like" for that one, and the errors as fractions of the users; none
+        for a system of which nothing is known, and of unbiased ones only the first, since theirs
+        are nearly the same on all.
 
     Raises
     ------
@@ -117,10 +112,7 @@ def conjunction_errors(
 
 
 def _users_of_unbiased(protocol: ConjunctionProtocol) -> int:
-    """The users to simulate of protocols whose errors fall as 1 / sqrt(n) on any population.
-
-    0 for others.
-    """
+    """Return how many users to simulate of protocols with errors as 1 / sqrt(n); 0 for others."""
     unbiased = isinstance(protocol, HIO) or not getattr(protocol, "nonnegative", True)
     return _USERS * _groups(protocol) if unbiased else 0
 
@@ -182,13 +174,11 @@ def _errors(
 
 
 def _chosen(attributes: Domain, like: ExpectedRecords | None, runs: int) -> list[tuple[int, ...]]:
-    """Pairs of attributes that stand for all, each with another one, if there are so many.
-
-    More where they are not alike.
-    """
+    """Pairs of attributes that stand for all, each with another one, if there are so many."""
     d = len(attributes)
     if d == 1:
         return [(0,)] * (4 * runs)  # of which one is simulated soon
+    # More where they are not alike
     if like is not None:
         runs *= 4
     elif len(set(attributes.sizes)) > 1:
@@ -230,14 +220,8 @@ def _shares_of(records: Items, sizes: tuple[int, ...], axes: tuple[int, ...]) ->
 class _Miniature:
     """A protocol over a pair of its attributes, and perhaps a third that stands for the others.
 
-    Parameters
-    ----------
-    protocol : ConjunctionProtocol
-        One whose channel is a mixture, of parts that tell of one attribute or of a pair each.
-    places : tuple of int
-        The attributes: one, two, or three, of which the first two are asked about.
-    n : int
-        The number of users of the protocol.
+    The protocol's channel must be a mixture of parts that tell of one attribute or of a pair each.
+    Of its places the first two are asked about; it has `n` users in all.
     """
 
     def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:

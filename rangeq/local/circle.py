@@ -23,11 +23,10 @@ Transform = npt.NDArray[np.complex128]
 
 
 def coordinates(items: Floats) -> Floats:
-    """Coordinates of values on a circular domain, but for their sum, in the basis of frequencies.
+    """Return coordinates of values on a circle, but for their sum, in the basis of frequencies.
 
-    Real and orthonormal: what is stationary on the circular domain has independent coordinates.
-
-    Shapes: `items` (..., size); returns (..., 2 (size // 2)).
+    Real and orthonormal: what is stationary on the circle has independent coordinates. Shapes:
+    `items` (..., size); returns (..., 2 (size // 2)).
     """
     return of_transform(np.fft.rfft(items), items.shape[-1])
 
@@ -75,10 +74,7 @@ _EXACT = 8
 
 
 def windows(values: Floats, width: int) -> Floats:
-    """The sums of so many values in a row around a circle, from each one on.
-
-    Shapes: `values` (..., circle).
-    """
+    """Return sums of so many values in a row around a circle, from each one on: (..., circle)."""
     edges = np.zeros((*values.shape[:-1], 1))
     # Differences of cumulated sums: any width costs the same
     sums = np.cumsum(np.concatenate([edges, values, values[..., : width - 1]], axis=-1), axis=-1)
@@ -87,24 +83,13 @@ def windows(values: Floats, width: int) -> Floats:
 
 
 class CircleLevel(NamedTuple):
-    """The weights of reports on blocks of one width in the answer about the prefix before item 0.
+    """The weights of reports on blocks of one width in the answer about the prefix before 0."""
 
-    Attributes
-    ----------
-    width : int
-        The items of a block.
-    users : float
-        The number of users who report on such blocks, above 0.
-    curve : numpy.ndarray of float64
-        Shape (circle,): the weight of the block that begins at each item, but for a constant.
-    law : NodeLaw
-        The errors of the estimates of blocks.
-    """
-
-    width: int
-    users: float
+    width: int  # the items of a block
+    users: float  # the number of users who report on such blocks, above 0
+    # Shape (circle,): the weight of the block that begins at each item, but for a constant
     curve: Floats
-    law: NodeLaw
+    law: NodeLaw  # the errors of the estimates of blocks
 
 
 @dataclass(frozen=True)
@@ -114,20 +99,12 @@ class CircleCuts:
     Where there is padding, how what is known of an even population changes with the angles is not
     counted. At an epsilon of 8, with a sixth of padding and 60 % of the users in one item, that is
     up to 11 % of the variance, and 1 % for most ranges.
-
-    Attributes
-    ----------
-    levels : sequence of CircleLevel
-        Those that users report on.
-    population : numpy.ndarray of float64
-        Shape (circle,): the fractions of the population, 0 of the padding.
-    shared : numpy.ndarray of float64 or None
-        Shape (domain + 1,): the part of the error of the sum of all items that each prefix gives
-        up. None: there is no padding.
     """
 
-    levels: Sequence[CircleLevel]
-    population: Floats
+    levels: Sequence[CircleLevel]  # those that users report on
+    population: Floats  # shape (circle,): the fractions of the population, 0 of the padding
+    # Shape (domain + 1,): the part of the error of the sum of all items that each prefix gives up;
+    # None: there is no padding
     shared: Floats | None
 
     @property
@@ -145,10 +122,7 @@ class CircleCuts:
 
     @cached_property
     def _means(self) -> Floats:
-        """The mean contribution of a user to the prefix before each item, over the root of users.
-
-        Shape (levels, circle).
-        """
+        """A user's mean contribution to each prefix, over the root of users: (levels, circle)."""
         spectrum, means = np.fft.rfft(self.population), np.empty((len(self.levels), self._size))
         for row, level in zip(means, self.levels, strict=True):
             counted = np.fft.rfft(np.roll(windows(level.curve, level.width), level.width - 1))
@@ -214,10 +188,7 @@ class CircleCuts:
         return result
 
     def ranges(self, first: Integers, last: Integers) -> Floats:
-        """The variances of ranges, but for what the samples of the levels share.
-
-        Shapes: `first` and `last` (ranges,); returns (ranges,).
-        """
+        """Return the variances of ranges, but for what the samples of the levels share."""
         size, ends = self._size, (last + 1) % self._size
         variances = self._alone[0] + self._squares
         result = variances[first] + variances[ends]
@@ -255,22 +226,13 @@ _CLOSE, _STEPS = 1e-13, 1000
 
 @dataclass(frozen=True, eq=False)
 class ToeplitzInverse:
-    """The inverse of a positive definite symmetric Toeplitz matrix.
+    """The inverse of a positive definite symmetric Toeplitz matrix."""
 
-    Attributes
-    ----------
-    column : numpy.ndarray of float64
-        Shape (size,): its first column.
-    """
-
-    column: Floats
+    column: Floats  # shape (size,): its first column
 
     @classmethod
     def of(cls, first: Floats) -> ToeplitzInverse:
-        """The inverse of the matrix with this first column.
-
-        Shapes: `first` (size,).
-        """
+        """Return the inverse of the matrix with this first column."""
         size, unit = len(first), np.zeros(len(first))
         unit[0] = 1.0
         # A Toeplitz matrix is the corner of a circulant of twice the size: products by FFT

@@ -62,27 +62,12 @@ _PRECISION = 0.02
 class Smoothing:
     """The posterior of a distribution on a circular domain.
 
-    Parameters
-    ----------
-    transform : numpy.ndarray of complex128
-        `numpy.fft.rfft` of y, an unbiased estimate that sums to 1: shape (size // 2 + 1,).
-    information : numpy.ndarray of float64
-        The precision of each frequency, in units of (items)^-2: shape (size // 2 + 1,).
-    size : int
-        The number of items of the circular domain.
-    domain : int
-        The number of them, the first ones, that users may hold.
-    white : float, default 0
-        The variance of each item that the prior has at least: of users drawn from a smooth
-        population.
-    apart : int, default 0
-        The number of the last items users may hold that are no neighbours of the others, such as
-        that of missing values: they are not smoothed.
-
-    Attributes
-    ----------
-    converged : bool
-        Whether the search for strengths and heights found them.
+    `transform` is `numpy.fft.rfft` of y, an unbiased estimate that sums to 1, and `information` the
+    precision of each frequency, in (items)^-2: shapes (size // 2 + 1,). Users may hold the first
+    `domain` of the items; the last `apart` of these are no neighbours of the others, as that of
+    missing values, and not smoothed. Each item has the variance `white` at least in the prior: of
+    users drawn from a smooth population. `converged` is whether the search for strengths and
+    heights found them.
     """
 
     def __init__(
@@ -144,7 +129,7 @@ class Smoothing:
     ) -> tuple[Floats, Floats, tuple[Floats, float], Floats, Floats]:
         """Solve the model for these variances of frequencies and shapes.
 
-        The variances of y's frequencies but for the shapes; the shapes' precision from y,
+        Return the variances of y's frequencies but for the shapes; the shapes' precision from y,
         `posterior_root` and posterior mean; and what y has besides them.
         """
         total, root = prior + self._noise, np.sqrt(heights)
@@ -282,12 +267,11 @@ class Smoothing:
         return added
 
     def distribution(self) -> MostProbable:
-        """The most probable distribution: shape (domain,), non-negative and with sum 1.
-
-        This is least squares plus the prior's roughness. But no frequency is penalised by more than
-        the precision of its noise: what positivity moves goes into fine scales, where the prior may
-        be wrong, and not into coarse ones. That keeps the problem well conditioned, too.
-        """
+        """Return the most probable distribution: shape (domain,), non-negative and with sum 1."""
+        # This is least squares plus the prior's roughness. But no frequency is penalised by more
+        # than the precision of its noise: what positivity moves goes into fine scales, where the
+        # prior may be wrong, and not into coarse ones. That keeps the problem well conditioned,
+        # too.
         precisions = self._total / (np.maximum(self._prior, self._noise) * self._noise)
         by_length, _, _ = self._curve
         return most_probable(
@@ -304,10 +288,9 @@ class Smoothing:
         """The variances of ranges by length but for the shapes, and the shapes' part.
 
         That is prefix sums of what shapes leave unknown, and a root of the shapes' covariance.
-
-        Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
-        total^2))^(-1/2), by Fisher's information, for one part of each octave.
         """
+        # Strengths count with an allowance for their own errors: a deviation is (sum P_j^2 / (2
+        # total^2))^(-1/2), by Fisher's information, for one part of each octave
         parts = self._spectra[self._uncertain]
         deviations = 1 / np.sqrt(0.5 * parts**2 @ (self._times / self._total**2))
         allowed = np.where((parts == 1).all(axis=1), _OF_WHITE, _ALLOWANCE)
@@ -335,10 +318,8 @@ class Smoothing:
 
 
 def _evidence(ratio: Floats) -> Floats:
-    """The gain in log-likelihood by the best variance of a square instead of 1.
-
-    No gain where the square is below 1.
-    """
+    """Return the gain in log-likelihood by the best variance, at least 1, of a square."""
+    # No gain where the square is below 1
     ratio = np.maximum(ratio, 1.0)
     return np.asarray(0.5 * (ratio - 1 - np.log(ratio)))
 
@@ -356,11 +337,9 @@ def _spike_and_step(size: int) -> tuple[Floats, Floats]:
 
 
 def _periodic(size: int, period: int) -> Floats:
-    """The spectra of what is heaped at multiples of a period: shape (some, frequencies).
-
-    Heaps as smooth as a cubic spline with a corner have its spectrum around each of the period's
-    frequencies.
-    """
+    """Return the spectra of heaps at multiples of a period: shape (some, frequencies)."""
+    # Heaps as smooth as a cubic spline with a corner have its spectrum around each of the period's
+    # frequencies
     k, apart = np.arange(1, size // 2 + 1), size / period
     square = (k - apart * np.maximum(np.round(k / apart), 1)) ** 2
     corners = 0.5 * 4.0 ** np.arange(max(0, np.log2(apart / 2) // 2) + 1)
@@ -370,18 +349,17 @@ def _periodic(size: int, period: int) -> Floats:
 
 @lru_cache(maxsize=4)
 def _parts(size: int, domain: int) -> tuple[Floats, Floats, Floats]:
-    """The spectra that the prior mixes, the coordinates of the shapes at the ends, and their ties.
+    """The spectra that the prior mixes, the coordinates of shapes at the ends, and their ties.
 
     Shapes (parts, frequencies), (some, coordinates) and (some, some): the variances of the shapes'
     heights are the ties times parameters.
-
-    A distribution that is smooth on an interval is not smooth on a circular domain: it is so but
-    for multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t + 1/6,
-    a jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends there. What
-    is heaped at an end, such as zeros, is smooth on neither side of it: further parts are the first
-    item and exponential densities inward from it, and those of the last. All of a narrow density
-    may as well be in the item at the end, whose variance is at least that.
     """
+    # A distribution that is smooth on an interval is not smooth on a circular domain: it is so but
+    # for multiples of the Bernoulli polynomials t - 1/2, a jump of the value at 0, and t^2 - t +
+    # 1/6, a jump of the slope (Wahba 1990, section 2.1). With padding the domain has two ends
+    # there. What is heaped at an end, such as zeros, is smooth on neither side of it: further parts
+    # are the first item and exponential densities inward from it, and those of the last. All of a
+    # narrow density may as well be in the item at the end, whose variance is at least that.
     k = np.arange(1, size // 2 + 1)
     corners = 2.0 ** np.arange(-1, np.log2(size / 2) + 0.01, 0.5)
     spectra = np.vstack([1 / (1 + (k / corners[:, None]) ** _STEEP), np.ones(len(k))])
@@ -436,12 +414,10 @@ def most_probable(
     shape: tuple[int, int],
     tolerance: float,
 ) -> MostProbable:
-    """The distribution x that minimises (x - mean)' C^-1 (x - mean), C the posterior's covariance.
+    """Minimise (x - mean)' C^-1 (x - mean) over distributions x, C the posterior's covariance.
 
-    In `coordinates`, where C is diag(1 / precisions) + lean' root root' lean.
-
-    Shapes: `mean` (coordinates,), `precisions` (coordinates,), `lean` (rank, coordinates),
-    `root` (rank, rank); returns (domain,).
+    In `coordinates`, where C is diag(1 / precisions) + lean' root root' lean. Shapes: `mean` and
+    `precisions` (coordinates,), `lean` (rank, coordinates), `root` (rank, rank); returns (domain,).
     """
     size, domain = shape
     start = items_of(mean, 1.0, size)

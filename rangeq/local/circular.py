@@ -31,10 +31,8 @@ class Blocks(PublicDraw):
 
     Parameters
     ----------
-    domain : int
-        The number of items of the circular domain.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : int, and float or Rational
+        The number of items of the circular domain, and the privacy loss of one report.
     blocks : int
         The number of blocks: a divisor of the domain.
     oracle : str, class, Oracle or Mechanism
@@ -119,10 +117,7 @@ class Blocks(PublicDraw):
         return {"width": self.width, "blocks": {**self.base.parameters}}
 
     def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        """Estimates of the users in the block that begins at each item: shape (domain,).
-
-        Of users of the angle by which the block begins there.
-        """
+        """Estimates of users in the block from each item on, of their angle: shape (domain,)."""
         # At angle a, block b begins at item b width - a
         by_begin = self.base.held_of(counts)[::-1].T.ravel()
         return np.roll(by_begin, 1 - self.width)
@@ -138,17 +133,15 @@ class Blocks(PublicDraw):
         return NodeLaw.of(self.base)
 
     def added_variance(self, weights: Floats, held: Floats, known: Floats) -> Floats:
-        """The variance of what a random user's report adds to sums of the blocks' estimates.
+        """Return the variance of what a random user's report adds to sums of the blocks' estimates.
 
         The report is on the blocks of a random angle, and what is known of them is taken off.
 
         Parameters
         ----------
-        weights : numpy.ndarray of float64
-            Shape (sums, domain): of the block that begins at each item. Those of the same angle sum
-            to 0.
-        held, known : numpy.ndarray of float64
-            Shape (domain,): the fraction of the users in that block, and what is taken off.
+        weights, held, known : numpy.ndarray of float64
+            Of the block that begins at each item: shape (sums, domain), those of an angle summing
+            to 0; (domain,), the fraction of the users in it; and what is taken off.
 
         Returns
         -------
@@ -174,21 +167,10 @@ class Blocks(PublicDraw):
         return result - (mean - off).mean(axis=-1) ** 2
 
     def reporting(self, counts: npt.NDArray[np.int64], users: float) -> Floats:
-        """The number of users who report on the block that begins at each item.
+        """Return the number of users who report on the block that begins at each item: (domain,).
 
-        Users of the same angle count alike for all of its blocks.
-
-        Parameters
-        ----------
-        counts : numpy.ndarray of int64
-            Of an aggregate of this channel.
-        users : float
-            The number of users that the counts are of.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (domain,).
+        Users of the same angle count alike for all of its blocks. `counts` are of an aggregate of
+        this channel, of so many users.
         """
         total = counts.reshape(self.width, -1).sum(axis=1)
         result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
@@ -314,10 +296,8 @@ class CircularHistogram(RangeProtocol):
 
     @cached_property
     def _even(self) -> Floats:
-        """The even distribution, from which estimates are differences.
-
-        So the angles add no error of their own.
-        """
+        """The even distribution, from which estimates are differences."""
+        # So the angles add no error of their own
         return self._padded(np.full(self.domain, 1 / self.domain))
 
     # Spectra have the length circle // 2 + 1 of `numpy.fft.rfft`; frequency 0, the sum of all
@@ -344,8 +324,8 @@ class CircularHistogram(RangeProtocol):
         Returns
         -------
         tuple
-            The spectrum, as `numpy.fft.rfft` gives it, shape (circle // 2 + 1,); and the precision
-            of each frequency, of that shape.
+            The spectrum, as `numpy.fft.rfft` gives it, and the precision of each frequency: shape
+            (circle // 2 + 1,) both.
         """
         users = self.channel.part_users(aggregate)
         counted = np.zeros(self.size)
@@ -460,22 +440,13 @@ class CircularHistogram(RangeProtocol):
 
 @dataclass(frozen=True)
 class Curve:
-    """The quantities that depend on the numbers of users alone.
+    """The quantities that depend on the numbers of users alone."""
 
-    Attributes
-    ----------
-    information : numpy.ndarray of float64
-        Shape (circle // 2 + 1,): the precision of each frequency.
-    variances : numpy.ndarray of float64
-        Shape (domain + 1,): of ranges of the lengths 0 .. domain.
-    shared : numpy.ndarray of float64 or None
-        Shape (domain + 1,): the covariances of prefixes with the sum of all items. Where no block
-        tells that sum, they are the covariances of what no block tells: to know it moves nothing
-        else. None: there is no padding.
-    """
-
-    information: Floats
-    variances: Floats
+    information: Floats  # shape (circle // 2 + 1,): the precision of each frequency
+    variances: Floats  # shape (domain + 1,): of ranges of the lengths 0 .. domain
+    # Shape (domain + 1,): the covariances of prefixes with the sum of all items. Where no block
+    # tells that sum, they are the covariances of what no block tells: to know it moves nothing
+    # else. None: there is no padding.
     shared: Floats | None
 
 
@@ -506,10 +477,7 @@ def _curve(protocol: CircularHistogram, users: tuple[float, ...]) -> Curve:
 
 
 def seen(circle: int, width: int) -> Floats:
-    """The information of blocks of a width about each frequency, all angles together.
-
-    The result has shape (circle // 2 + 1,).
-    """
+    """The information of blocks of a width about each frequency: shape (circle // 2 + 1,)."""
     frequency = np.arange(circle // 2 + 1)
     result = np.zeros(len(frequency))
     cut = frequency * width % circle
@@ -527,12 +495,10 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def default_blocks(circle: int) -> tuple[int, ...]:
-    """The default numbers of blocks that a circle is cut into at each level.
-
-    All divisors above 1; of more than 2^16 items, those that are each at least four times the one
-    before, from the circle itself downwards. Equally likely levels err less so, by up to 8 %; those
-    of the best probabilities (`optimise`) about 1 % more, with half of the counts.
-    """
+    """Return the default numbers of blocks that a circle is cut into at each level."""
+    # All divisors above 1; of more than 2^16 items, those that are each at least four times the one
+    # before, from the circle itself downwards. Equally likely levels err less so, by up to 8 %;
+    # those of the best probabilities (`optimise`) about 1 % more, with half of the counts.
     every = divisors(circle)
     if circle <= _ALL_DIVISORS:
         return every
@@ -544,9 +510,7 @@ def default_blocks(circle: int) -> tuple[int, ...]:
 
 
 def round_up(domain: int) -> int:
-    """The size of a circular domain for so many items, so that it has enough divisors.
-
-    A multiple of the largest power of two up to domain / 16; of 4 for domains from 8.
-    """
+    """Return the size of a circle for so many items, so that it has enough divisors."""
+    # A multiple of the largest power of two up to domain / 16; of 4 for domains from 8
     step = 1 if domain < 8 else max(4, 1 << max(0, (domain // 16).bit_length() - 1))
     return max(2, -(-domain // step) * step)

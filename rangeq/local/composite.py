@@ -124,10 +124,7 @@ class Composite(ConsistentTree):
 
     @cached_property
     def _axes(self) -> tuple[Floats, Floats]:
-        """The precisions and directions of a report by the mechanism about evenly spread inputs.
-
-        Precisions of shape (k - 1,), and the directions that they are of, shape (k, k - 1).
-        """
+        """Precisions (k - 1,) and directions (k, k - 1) of a report about evenly spread inputs."""
         matrix = self.mechanism.matrix
         seen = matrix.mean(axis=1)
         table = matrix[seen > 0]
@@ -160,10 +157,7 @@ class Composite(ConsistentTree):
         return users[0] * self._axes[0] + contrast_precisions(self.tree, self._below(users))[0]
 
     def precisions(self, users: Floats) -> Floats:
-        """The precisions along the axes of the first level, then of contrasts below it.
-
-        Shape (k - 1 + height - 1,).
-        """
+        """The precisions along the first level's axes, then of contrasts: (k + height - 2,)."""
         return np.concatenate(
             [self._top(users), contrast_precisions(self.tree, self._below(users))[1:]]
         )
@@ -275,10 +269,7 @@ def checked_local(mechanism: Mechanism) -> Mechanism:
 
 
 def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
-    """The mean over a workload of w w', w the part of each block that a query covers.
-
-    Shape (blocks, blocks).
-    """
+    """Return the mean over a workload of w w', w the part of each block that a query covers."""
     domain, block = blocks * width, np.arange(blocks)
     # A prefix covers the blocks before one, and of that 0, 1 / width, ..: so much in all; the last
     # one covers everything.
@@ -441,21 +432,12 @@ class ShiftedHistogram(RangeProtocol):
 
 @dataclass(frozen=True)
 class Solver:
-    """The quantities that depend on the numbers of users alone.
+    """The quantities that depend on the numbers of users alone."""
 
-    Attributes
-    ----------
-    inverse : ToeplitzInverse
-        The covariances of the items' estimates, if their sum were not known.
-    shares : numpy.ndarray of float64
-        Shape (domain,): the part of an error of that sum that each item gives up; they sum to 1.
-    precision : float
-        The precision of that sum.
-    """
-
-    inverse: ToeplitzInverse
+    inverse: ToeplitzInverse  # the covariances of the items' estimates, if their sum were not known
+    # Shape (domain,): the part of an error of that sum that each item gives up; they sum to 1
     shares: Floats
-    precision: float
+    precision: float  # of that sum
 
 
 @lru_cache(maxsize=8)

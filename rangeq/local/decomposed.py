@@ -47,16 +47,8 @@ class DecomposedHistogram(LevelHistograms):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: as for `HierarchicalHistogram`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    branching : int or tuple of int, default 4
-        Children of a node: one number for all levels, or a list from the top.
-    oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
-        The oracle of all levels, or one for each: see `LevelHistograms`.
-    probabilities : sequence of exact rationals, optional
-        Of each level from the top, of sum 1; None: all the same.
+    domain, epsilon, branching, oracle, probabilities : as of `HierarchicalHistogram`
+        The number of items, the privacy loss of one report, and the levels of the tree.
 
     Raises
     ------
@@ -121,10 +113,7 @@ class DecomposedHistogram(LevelHistograms):
     def _of_ranges(
         self, n: int, users: Floats, cumulated: Sequence[Floats], first: Items, last: Items
     ) -> Floats:
-        """The variances of ranges, from so many users on each level.
-
-        ``cumulated`` are, for each level, the fractions of the population before its nodes.
-        """
+        """The variances of ranges, from so many users and sums before nodes on each level."""
         total, inside = np.zeros(first.shape), np.zeros(first.shape)
         for level, (law, sums, each) in enumerate(
             zip(self._laws, cumulated, inverse(users), strict=True)
@@ -152,16 +141,12 @@ class DecomposedHistogram(LevelHistograms):
     def average_rmse(
         self, n: int, workload: str = "ranges", frequencies: npt.ArrayLike | None = None
     ) -> float:
-        """The root of the average variance of ranges over a workload, by nodes.
+        """Return the root of the average variance of ranges over a workload, by nodes.
 
         Parameters
         ----------
-        n : int
-            The number of users.
-        workload : str, default "ranges"
-            "ranges", "all ranges" or "prefixes".
-        frequencies : array_like, optional
-            Shape (domain,), of a small domain; None: all items are equally frequent.
+        n, workload, frequencies : as of `RangeProtocol.average_rmse`
+            The number of users, and what is asked of which population.
 
         Returns
         -------

@@ -115,10 +115,8 @@ class HaarHRR(ConsistentTree):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: as for `RangeProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : as of `RangeProtocol`
+        The number of items, and the privacy loss of one report.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
     oracle : str, class, Oracle, Mechanism or tuple of these, optional

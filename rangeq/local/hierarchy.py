@@ -29,23 +29,7 @@ from rangeq.core import (
 class LevelHistograms(RangeProtocol):
     """A histogram over the nodes of every level of a tree, each by an oracle of its own.
 
-    Parameters
-    ----------
-    branching : int or tuple of int, default 4
-        Children of a node: one number for all levels (the first level has as many nodes as cover
-        the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
-        never in an answer.
-    oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
-        The oracle of all levels, or one for each: a name such as "OUE", "HRR", "OLH", "GRR" or
-        "SubsetSelection", a class of oracles, or for a level of as many nodes an oracle or a
-        mechanism of `mechdesign`. See `frequency.oracles.tabular_response`.
-    probabilities : sequence of exact rationals, optional
-        Of each level from the top, exact rationals that sum to 1; None: all the same.
-
-    Raises
-    ------
-    ValueError
-        A branching, names or probabilities that do not fit the domain or each other.
+    See `HierarchicalHistogram` for ``branching``, ``oracle`` and ``probabilities``.
     """
 
     branching: int | tuple[int, ...] = 4
@@ -100,16 +84,16 @@ class HierarchicalHistogram(LevelHistograms, ConsistentTree):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: as for `RangeProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : as of `RangeProtocol`
+        The number of items, and the privacy loss of one report.
     branching : int or tuple of int, default 4
         Children of a node: one number for all levels (the first level has as many nodes as cover
         the domain), or a list from the top. Leaves beyond the domain are padding, always empty and
         never in an answer.
     oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
-        The oracle of all levels, or one for each: see `LevelHistograms`.
+        The oracle of all levels, or one for each: a name such as "OUE", "HRR", "OLH", "GRR" or
+        "SubsetSelection", a class of oracles, or for a level of as many nodes an oracle or a
+        mechanism of `mechdesign`. See `frequency.oracles.tabular_response`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -123,10 +107,7 @@ class HierarchicalHistogram(LevelHistograms, ConsistentTree):
 
     @cached_property
     def _per_user(self) -> Floats:
-        """The variance of a contrast of unit length from one user, for each level.
-
-        The user is drawn at random from an even population.
-        """
+        """A unit contrast's variance from one random user of an even population, for each level."""
         return np.array(
             [
                 per_user(oracle, occupied)
@@ -219,10 +200,8 @@ class Flat(LevelHistograms, ConsistentTree):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1: as for `RangeProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : as of `RangeProtocol`
+        The number of items, and the privacy loss of one report.
     oracle : str, class, Oracle or Mechanism, default "OUE"
         Over the items themselves: see `frequency.oracles.tabular_response`.
     branching : int or tuple of int, default ()

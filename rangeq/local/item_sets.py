@@ -1,7 +1,4 @@
-"""Sets of items: each user reports on a random slot of a padded set.
-
-Thesis, section 7.1.2.
-"""
+"""Sets of items: each user reports on a random slot of a padded set (thesis, section 7.1.2)."""
 
 from __future__ import annotations
 
@@ -73,14 +70,10 @@ class Slots(Channel):
 
     Parameters
     ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, for a change of the whole set.
-    base : Channel
-        Of one item more.
-    size : int
-        The number of slots that a set is padded to.
+    domain, epsilon : int, and float or Rational
+        The number of items, and the privacy loss of one report, for a change of the whole set.
+    base, size : Channel and int
+        Of one item more, and the number of slots that a set is padded to.
     kept : tuple of int or None
         The items that count, ascending; None: all. Users drop the others.
     """
@@ -268,11 +261,10 @@ class SetEstimate(OfPopulation):
     Attributes
     ----------
     n : int
-        The number of users: see `OfPopulation`. With no reports all values are NaN, all variances
-        infinite.
+        The number of users: see `OfPopulation`. With no reports values are NaN, variances infinite.
     frequencies : numpy.ndarray of float64
-        Shape (domain,): the fraction of the users who have each item, read-only; 0 for items that
-        do not count.
+        Shape (domain,), read-only: the part of the users who have an item; 0 for items that do not
+        count.
     """
 
     def __init__(self, slots: Slots, estimate: Estimate) -> None:
@@ -456,7 +448,7 @@ class PaddedSets(Protocol):
         return Slots(self.domain, base.epsilon, base, self.size, self.kept)
 
     def privatize(self, values: Any, rng: np.random.Generator | None = None) -> Reports:
-        """One private report for each user.
+        """Draw one private report for each user.
 
         Parameters
         ----------
@@ -513,8 +505,8 @@ def best_size(protocol: Base, n: int, sizes: npt.ArrayLike) -> int:
     n : int
         The number of users, at least 1.
     sizes : array_like
-        Shape (largest + 1,): the numbers of users, or shares, guessed to have 0, 1, 2, .. items;
-        at least 0, some above. A guess, not read off the sets.
+        Shape (largest + 1,): the numbers of users, or shares, guessed to have 0, 1, 2, .. items; at
+        least 0, some above. A guess, not read off the sets.
 
     Returns
     -------
@@ -560,15 +552,14 @@ class ItemSets:
         Items are 0 .. domain-1.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of both reports together, for a change of the whole set.
-    size : int
-        Slots in the first round, at least 1: public, not read off the sets.
-    heavy : int
-        The number of items that the second round is about, at least 1.
+    size, heavy : int
+        Slots in the first round, public, not read off the sets; the items that the second is about:
+        at least 1.
     oracle : str, class, Oracle or Mechanism, default "ProjectiveGeometry"
         Of the first round, over domain + 1 items: see `frequency.oracles.tabular_response`.
     ranges : callable, default HaarHRR
-        The class of range protocols of the second round, or what makes one from a number of items
-        and an epsilon.
+        Makes the second round's range protocol from a number of items and an epsilon, as its class
+        does.
 
     Raises
     ------

@@ -181,18 +181,12 @@ class NaiveBayes:
         return total
 
     def probabilities(self, records: Any) -> Floats:
-        """The probability of each class, given the record: shape (records, classes).
-
-        See `log_joint` for the records.
-        """
+        """The probability of each class, given the record: (records, classes); see `log_joint`."""
         result: Floats = scipy.special.softmax(self.log_joint(records), axis=1)
         return result
 
     def predict(self, records: Any) -> Items:
-        """The most probable class of each record: shape (records,).
-
-        See `log_joint` for the records.
-        """
+        """Return the most probable class of each record: shape (records,); see `log_joint`."""
         result: Items = np.argmax(self.log_joint(records), axis=1)
         return result
 

@@ -1,7 +1,4 @@
-"""The protocol of least predicted error for a workload, and a bound for all protocols.
-
-What is chosen are the hierarchy, the oracle of each level and the probabilities of the levels.
-"""
+"""Hierarchies, oracles and levels of least predicted error for a workload, and a lower bound."""
 
 from __future__ import annotations
 
@@ -215,36 +212,17 @@ def _exact(shares: Floats) -> tuple[Fraction, ...]:
 
 @dataclass(frozen=True, eq=False)
 class CircleLevels:
-    """The levels that a circular hierarchy may have, to choose their shares of the users by.
-
-    Attributes
-    ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    circle : int
-        The number of items with padding: as for `CircularHistogram`.
-    blocks : numpy.ndarray of int64
-        Shape (levels,): the number of blocks of each level of the circular domain.
-    oracles : tuple of Oracle
-        The best oracle of each level.
-    frequencies : numpy.ndarray of int64
-        The frequencies of the circular domain that are looked at.
-    costs : numpy.ndarray of float64
-        Shape (frequencies,): the cost of a unit of variance at each in the mean over a workload.
-    gains : numpy.ndarray of float64
-        Shape (frequencies, levels): the precision there that a user on each level adds.
-    """
+    """The levels that a circular hierarchy may have, to choose their shares of the users by."""
 
     domain: int
     epsilon: float | Rational
-    circle: int
-    blocks: Integers
-    oracles: tuple[Oracle, ...]
-    frequencies: Integers
+    circle: int  # the number of items with padding: as for `CircularHistogram`
+    blocks: Integers  # shape (levels,): the number of blocks of each level of the circle
+    oracles: tuple[Oracle, ...]  # the best oracle of each level
+    frequencies: Integers  # the frequencies of the circular domain that are looked at
+    # Shape (frequencies,): the cost of a unit of variance at each in the mean over a workload
     costs: Floats
-    gains: Floats
+    gains: Floats  # shape (frequencies, levels): the precision there that a user on each level adds
 
     @classmethod
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
@@ -315,10 +293,8 @@ def _shifted_histograms(
 
 
 def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
-    """The shares of levels of least mean variance of prefixes, which a sample of them stands for.
-
-    Large domains have more levels of small bins, which all have about the same share.
-    """
+    """Return shares of levels of least mean variance of prefixes, which a sample stands for."""
+    # Large domains have more levels of small bins, which all have about the same share
     if domain > _RESOLVED:
         middle = len(widths) - _FINE
         fewer = np.append(np.arange(middle - 1), np.arange(middle, len(widths)))
@@ -356,10 +332,8 @@ def _normalised(values: Floats) -> Floats:
 
 
 def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
-    """The cost of a unit of variance of each frequency of a circular domain in a workload's mean.
-
-    The frequencies are 1 .. circle // 2, or a sample of them.
-    """
+    """Return the frequencies 1 .. circle // 2, or a sample, and the cost of variance at each."""
+    # In the mean over a workload
     length = np.arange(1, domain + 1)
     often = {
         "prefixes": np.ones(domain),
@@ -398,12 +372,9 @@ def compose(
     mechanism : Mechanism
         Local, of at most ``epsilon``; its inputs times a power of two are the domain. See
         `mechdesign.local.workload_optimal`.
-    domain : int
-        The number of items, at least 1: as for every oracle.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    workload : str, default "ranges"
-        "ranges", "all ranges" or "prefixes".
+    domain, epsilon, workload : as of `optimise`
+        The number of items, the privacy loss of one report, and "ranges", "all ranges" or
+        "prefixes".
 
     Returns
     -------
@@ -445,10 +416,7 @@ def best_oracle(
 
 
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
-    """The probabilities of levels that minimise a tree's average variance over a workload.
-
-    Shapes: `variances` (height,); returns (height,).
-    """
+    """The probabilities of levels that minimise a tree's average variance over a workload."""
     height = tree.height
     # What one user on a level adds to the precision of the contrasts of each level of parents
     gains = np.zeros((height, height))
@@ -459,9 +427,7 @@ def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
 
 
 def least_shares(costs: Floats, information: Floats) -> Floats:
-    """The shares, adding up to 1, of least costs @ 1 / (information @ shares).
-
-    Optimal to one part in 10^9.
+    """Return the shares of least costs @ 1 / (information @ shares), to one part in 10^9.
 
     Shapes: `costs` (contrasts,), `information` (contrasts, levels); returns (levels,).
     """
@@ -513,14 +479,8 @@ def least_rmse(domain: int, epsilon: float | Rational, n: int, workload: str = "
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of a report, above 0.
-    n : int
-        The number of users, at least 1.
-    workload : str, default "ranges"
-        "ranges", "all ranges" or "prefixes".
+    domain, epsilon, n, workload : as of `optimise`
+        The numbers of items and of users, the privacy loss of a report, and what is asked.
 
     Returns
     -------

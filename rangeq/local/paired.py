@@ -137,10 +137,7 @@ class PairedEstimate(OfPopulation):
 
 
 def auc_and_slope(lower: Floats, upper: Floats) -> tuple[float, Floats]:
-    """The AUC of a population, and its derivative by each frequency.
-
-    Shapes: `lower` and `upper` (domain,); returns (2 domain,).
-    """
+    """Return the AUC of a population, and its derivative by each frequency: shape (2 domain,)."""
     below = np.cumsum(lower) - lower / 2  # of bit 0 below each item, half of those at it
     above = upper.sum() - np.cumsum(upper) + upper / 2
     pairs = float(lower.sum() * upper.sum())
@@ -241,10 +238,8 @@ class Paired(Protocol):
 
         Parameters
         ----------
-        bits : array_like
-            Shape (users,): 0 or 1.
-        values : array_like
-            Shape (users,): items in 0 .. domain-1.
+        bits, values : array_like
+            Shape (users,): 0 or 1, and items in 0 .. domain-1.
 
         Returns
         -------
@@ -269,10 +264,8 @@ class Paired(Protocol):
 
         Parameters
         ----------
-        keys : array_like
-            Shape (users,): items in 0 .. domain-1.
-        values : array_like
-            Shape (users,): numbers in [-1, 1].
+        keys, values : array_like
+            Shape (users,): items in 0 .. domain-1, and numbers in [-1, 1].
         rng : numpy.random.Generator, optional
             As for `Oracle.privatize`.
 
@@ -283,10 +276,8 @@ class Paired(Protocol):
 
         Raises
         ------
-        ValueError
-            For the first value outside of [-1, 1].
-        InvalidValue
-            For the first bad key.
+        ValueError, InvalidValue
+            For the first value outside of [-1, 1], and for the first bad key.
         """
         numbers = np.asarray(values, dtype=np.float64)
         bad = ~((numbers >= -1) & (numbers <= 1))

@@ -1,7 +1,4 @@
-"""Ranges of every attribute of a record, each from the users who report on it.
-
-Range queries, section 6.
-"""
+"""Ranges of every attribute, each from users who report on it (range queries, section 6)."""
 
 from __future__ import annotations
 
@@ -31,16 +28,11 @@ class OneAttribute(RecordChannel, Mixture):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
-    channels : tuple of Channel
-        Of the attributes that are reported on.
-    given : str or None
-        The attribute that is reported with each of them.
+    domain, epsilon, attributes : as of `RecordChannel`
+        Of the whole records.
+    channels, given : tuple of Channel, and str or None
+        Of the attributes that are reported on, and the attribute that is reported with each of
+        them.
     """
 
     channels: tuple[Channel, ...]
@@ -220,7 +212,7 @@ class PerAttribute(Protocol):
 
     @staticmethod
     def sizes(domain: Domain, given: str | None) -> list[int]:
-        """The numbers of items that the protocol of each attribute must have.
+        """Return the numbers of items that the protocol of each attribute must have.
 
         Parameters
         ----------
@@ -249,12 +241,11 @@ class PerAttribute(Protocol):
 
         Parameters
         ----------
-        domain : Domain
-            The attributes and their numbers of values.
+        domain, given : as of `PerAttribute`
+            The attributes and their numbers of values, and the one that is reported with each
+            other.
         epsilon : float, Fraction, int, str or Decimal
             The privacy loss of one report: of the whole record.
-        given : str, optional
-            The attribute that is reported with each of the others.
         ranges : callable, default HaarHRR
             The class of range protocols, or what makes one from a number of items and an epsilon.
 

@@ -158,11 +158,9 @@ def smoothing_of(
     n: int,
     apart: int = 0,
 ) -> Smoothing:
-    """The posterior of n users' fractions.
-
-    Drawing the users, from an even population a variance of 1 / n, is counted by the precisions,
-    but belongs to their fractions.
-    """
+    """Return the posterior of n users' fractions."""
+    # Drawing the users, from an even population a variance of 1 / n, is counted by the precisions,
+    # but belongs to their fractions
     drawing = 1 / (collection.domain * n)
     exact = 1 / report_variances(information, drawing)
     return Smoothing(transform, exact, collection.size, collection.domain, drawing, apart)
@@ -195,11 +193,10 @@ class ShapedEstimate(EstimatedDistribution):
     ----------
     n : int
         The number of reports. With none all values are NaN.
-    converged : bool
-        Whether the fit reached its optimum, about; a `NotConverged` warning says so where it did
-        not.
     unbiased : RangeEstimate
         The unbiased `RangeEstimate` from the same reports.
+    converged : bool
+        Whether the fit about reached its optimum; else a `NotConverged` warning says so.
     """
 
     @one_thread
@@ -246,11 +243,9 @@ class ShapedEstimate(EstimatedDistribution):
 
 @lru_cache(maxsize=64)
 def _designed(domain: int, epsilon: float | Rational, n: int, workload: str) -> CircularHistogram:
-    """The circular hierarchy that collects.
-
-    Its padding keeps the ends of the domain apart, which would be neighbours without: a tenth to a
-    fifth of the domain, what costs unbiased estimates least.
-    """
+    """Return the circular hierarchy that collects."""
+    # Its padding keeps the ends of the domain apart, which would be neighbours without: a tenth to
+    # a fifth of the domain, what costs unbiased estimates least
     least, most = -(-domain * 11 // 10), -(-domain * 6 // 5)
     tried = range(least, most + 1, 1 if domain <= _SMALL else max(1, (most - least) // 3))
     sizes = sorted({size if domain <= _SMALL else round_up(size) for size in tried})
@@ -279,12 +274,11 @@ def _smooth(levels: CircleLevels) -> Floats:
 
 
 def _tilted(levels: CircleLevels, n: int, unbiased: Floats) -> Floats:
-    """The shares of the levels for data that are probably smooth.
-
-    They minimise sum c v / (1 + v smooth) + g sum c v for the least guard g that keeps errors low
-    for rough data. v is the variance of each frequency from n users, c its costs. The first sum is
-    the smoothed error on the smooth reference, the second the unbiased one: least for ``unbiased``.
-    """
+    """Return the shares of the levels for data that are probably smooth."""
+    # They minimise sum c v / (1 + v smooth) + g sum c v for the least guard g that keeps errors low
+    # for rough data. v is the variance of each frequency from n users, c its costs. The first sum
+    # is the smoothed error on the smooth reference, the second the unbiased one: least for
+    # `unbiased`.
     rough = levels.circle * levels.domain / _ROUGH
     chosen, least = unbiased, _unshaped(levels, n, unbiased)
     low, high = math.log(1e-2), math.log(30.0)
@@ -345,14 +339,8 @@ def shaped_errors(
 
     Parameters
     ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    n : int
-        The number of users.
-    workload : str, default "ranges"
-        "ranges", "all ranges" or "prefixes".
+    domain, epsilon, n, workload : as of `optimise`
+        The numbers of items and of users, the privacy loss of one report, and what is asked.
     like : tuple of float, optional
         Shares of the items, with sum 1: the population to expect. None: the
         `rangeq.core.workload_sums.REFERENCE_POPULATIONS`.

@@ -34,10 +34,8 @@ from rangeq.local.paired import Paired, auc_and_slope
 
 
 def bandwidth(epsilon: float) -> float:
-    """The half-width delta of a square wave about a value, in units of the domain.
-
-    Multi-dimensional ranges, equation 8: where the most information is passed on.
-    """
+    """Return the half-width delta of a square wave about a value, in units of the domain."""
+    # Multi-dimensional ranges, equation 8: where the most information is passed on
     # Beyond 700 the exponential overflows, and the bandwidth is 0 to all digits long before
     e = min(epsilon, 700.0)
     if e < 1e-3:  # the formula's two differences cancel; its expansion is 1/2 - e/3

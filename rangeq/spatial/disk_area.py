@@ -37,23 +37,18 @@ _STEPS = 64
 
 
 def disk_radius(epsilon: float, across: int, along: int) -> float:
-    """The radius, in cells, whose reports pass on the most information about even users.
-
-    The mutual information of a position in a rectangle of sides X and Y and of its report depends
-    on the radius b only by u = pi b^2 / (X Y + 2 b (X + Y)), the area that is near over the area
-    that is far. It is largest where u = (e^eps eps - e^eps + 1) / (e^eps (e^eps - 1 - eps)), twice
-    the square wave's bandwidth. For a square this is the radius of Du et al.
-    """
+    """Return the radius, in cells, whose reports pass on the most information about even users."""
+    # The mutual information of a position in a rectangle of sides X and Y and of its report depends
+    # on the radius b only by u = pi b^2 / (X Y + 2 b (X + Y)), the area that is near over the area
+    # that is far. It is largest where u = (e^eps eps - e^eps + 1) / (e^eps (e^eps - 1 - eps)),
+    # twice the square wave's bandwidth. For a square this is the radius of Du et al.
     # Of the quadratic pi b^2 - 2 u half b - u X Y = 0 the positive root: no two terms cancel
     u, half = 2 * bandwidth(epsilon), across + along
     return (u * half + math.sqrt((u * half) ** 2 + math.pi * u * across * along)) / math.pi
 
 
 def disk_shares(radius: float) -> Floats:
-    """The part of each cell that lies in a disk about the middle of the one in the centre.
-
-    The result has shape (2 reach + 1, 2 reach + 1).
-    """
+    """Return the part of each cell in a disk about the middle of the centre: (2 reach + 1,) * 2."""
     reach = max(math.ceil(radius - 0.5), 0)
     edges = np.arange(-reach, reach + 2) - 0.5
     x, y = np.minimum(np.abs(edges), radius)[:, None], np.minimum(np.abs(edges), radius)[None]
@@ -81,12 +76,8 @@ class DiskChannel(LikelihoodChannel):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Two, the sides of the grid.
+    domain, epsilon, attributes : as of `RecordChannel`
+        The attributes are two, the sides of the grid.
     """
 
     privacy_source: ClassVar[str] = "Du et al. 2024, definition of DAM"
@@ -111,10 +102,8 @@ class DiskChannel(LikelihoodChannel):
 
     @cached_property
     def _reached(self) -> npt.NDArray[np.bool_]:
-        """A mask of the cells that are in the disk of some user: the others never come.
-
-        A cell is, if it is in that of the nearest user.
-        """
+        """A mask of the cells that are in the disk of some user: the others never come."""
+        # A cell is, if it is in that of the nearest user
         return self._weights(nearest=True) > 0
 
     def _weights(self, nearest: bool) -> Items:
@@ -221,19 +210,17 @@ class DiskChannel(LikelihoodChannel):
         return favouring(inside, 1 - inside, relative=True, name=name, source=self.privacy_source)
 
     def likelihood_of(self, output: tuple[int, int], item: tuple[int, int]) -> Fraction:
-        """The probability Pr[output | item].
+        """Return the exact probability Pr[output | item], of what is drawn.
 
         Parameters
         ----------
-        output : tuple of int
-            A report's ``x`` and ``y``.
-        item : tuple of int
-            A user's.
+        output, item : tuple of int
+            A report's ``x`` and ``y``, and a user's.
 
         Returns
         -------
         Fraction
-            Exact: what is drawn.
+            In [0, 1].
         """
         far = Fraction(self.far_weight, WORD)
         apart = [place - other for place, other in zip(output, item, strict=True)]
@@ -282,12 +269,9 @@ class DiskArea(LikelihoodProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The cells along two attributes, at most 2^20 in all: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The cells along two attributes, at most 2^20 in all, and the privacy loss of one report;
+        ``n`` is not used.
     smooth : bool, default False
         EMS instead of EM: neighbouring cells are averaged after every round.
 

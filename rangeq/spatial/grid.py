@@ -135,10 +135,8 @@ class SpatialGrid:
             The side of a cell, in metres or in the coordinates' unit.
         cells : int, optional
             Instead: how many cells there may be in all; they are as small as that allows.
-        bearing : float, default 0
-            See `SpatialGrid`.
-        geographic : bool, default False
-            See `SpatialGrid`. An outline across the antimeridian has longitudes beyond 180.
+        bearing, geographic : as of `SpatialGrid`
+            An outline across the antimeridian has longitudes beyond 180.
 
         Returns
         -------
@@ -214,10 +212,7 @@ class SpatialGrid:
 
     @cached_property
     def corners(self) -> Floats:
-        """The points where borders of cells meet, in the users' coordinates.
-
-        Shape (across + 1, along + 1, 2).
-        """
+        """The corners of cells, in users' coordinates: shape (across + 1, along + 1, 2)."""
         return self._global(self._places(0.0))
 
     def polygons(self) -> Floats:
@@ -277,14 +272,12 @@ class SpatialGrid:
     def counts(
         self, points: npt.ArrayLike, outside: Literal["refuse", "clip"] = "refuse"
     ) -> npt.NDArray[np.int64]:
-        """The number of points in each cell: the map that a curator would have.
+        """Return the number of points in each cell: the map that a curator would have.
 
         Parameters
         ----------
-        points : array_like
-            Shape (n, 2), in the users' coordinates.
-        outside : {"refuse", "clip"}, default "refuse"
-            As for `records`.
+        points, outside : as of `records`
+            In the users' coordinates, and what happens to those outside of the grid.
 
         Returns
         -------

@@ -93,16 +93,7 @@ class LikelihoodChannel(RecordChannel):
 class LikelihoodProtocol(ConjunctionProtocol):
     """A protocol for positions in two attributes, estimated by expectation maximisation.
 
-    Parameters
-    ----------
-    sizes : sequence of int, mapping or Domain
-        The values of two attributes: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
-    smooth : bool, default False
-        EMS instead of EM: neighbouring cells are averaged after every round.
+    With ``smooth`` EMS instead of EM: neighbouring cells are averaged after every round.
     """
 
     smooth: bool = False
@@ -170,12 +161,9 @@ class PartWave(SquareWave):
 
     Parameters
     ----------
-    domain : int
-        The number of items.
-    epsilon : float, Fraction, int, str or Decimal
-        The part's share, which the bandwidth is for.
-    ratio : Fraction
-        The largest likelihood ratio allowed, about exp(epsilon).
+    domain, epsilon, ratio : int, float or Rational, and Fraction
+        The number of items, the part's share, which the bandwidth is for, and the largest
+        likelihood ratio allowed, about exp(epsilon).
     """
 
     ratio: Fraction
@@ -191,12 +179,8 @@ class WavePair(LikelihoodChannel):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Two.
+    domain, epsilon, attributes : as of `RecordChannel`
+        The attributes are two.
     """
 
     @property
@@ -271,12 +255,8 @@ class SquareWave2D(LikelihoodProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The values of two attributes: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The values of two attributes, and the privacy loss of one report; ``n`` is not used.
     smooth : bool, default False
         EMS instead of EM: neighbouring cells are averaged after every round.
 
@@ -397,10 +377,8 @@ class SpatialEstimate:
 
         Raises
         ------
-        InvalidQuestion
-            As for `answer`.
-        UnknownVariance
-            The estimate knows no intervals.
+        InvalidQuestion, UnknownVariance
+            As for `answer`; the estimate knows no intervals.
         """
         answer = self.answer(region)
         low, high = answer.interval(confidence)

@@ -34,10 +34,8 @@ class DBitFlip(Oracle):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     asked : int
         How many bits each user tells, 1 .. domain.
     """
@@ -81,10 +79,8 @@ class DBitFlip(Oracle):
 
         Parameters
         ----------
-        users : int
-            How many sets.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
+        users, source : int, callable
+            How many sets; and what gives as many random 64-bit words as it is asked for.
 
         Returns
         -------
@@ -109,10 +105,8 @@ class DBitFlip(Oracle):
         ----------
         items : numpy.ndarray of int64
             Shape (users,); ``domain`` stands for one that is not asked for.
-        reports : structured numpy.ndarray
-            Shape (users,): changed in place.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
+        reports, source : structured numpy.ndarray, callable
+            Shape (users,), changed in place; and as of `sets`.
         """
         # One place more, for the users of whom no item is asked for
         words = self._ones.draw(items, self.domain + 1, source)
@@ -123,10 +117,8 @@ class DBitFlip(Oracle):
 
         Parameters
         ----------
-        reports : structured numpy.ndarray
-            Shape (users,).
-        items : numpy.ndarray of int64
-            Shape (users,): an item for each.
+        reports, items : structured numpy.ndarray, numpy.ndarray of int64
+            Shape (users,), an item for each report.
 
         Returns
         -------
@@ -223,10 +215,8 @@ class DBitFlipPM(LongitudinalSystem):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change.
+    domain, total : int, float
+        As of `LongitudinalSystem`.
     asked : int
         How many bits each user tells, 1 .. domain.
 
@@ -275,8 +265,6 @@ class DBitFlipPM(LongitudinalSystem):
 
         Parameters
         ----------
-        reports : structured numpy.ndarray
-            Shape (users,): permanent reports.
-        source : callable
-            Not asked.
+        reports, source : structured numpy.ndarray, callable
+            As of `LongitudinalSystem.second_round`; neither is used.
         """

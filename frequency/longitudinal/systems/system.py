@@ -17,20 +17,18 @@ from mechdesign.base import BitSource, Items, Rational, bit_source, whole
 
 @dataclass(eq=False)
 class SystemReports:
-    """What the devices of some users keep for a system.
+    """The reports that the devices of some users keep for a system.
 
     Attributes
     ----------
     system : LongitudinalSystem
         Whose reports they are.
     lasting : structured numpy.ndarray
-        Shape (users,): what is drawn once for all values of a user, such as a hash function;
-        otherwise zeros.
+        Shape (users,): what all values of a user share, such as a hash function, or zeros.
     held : numpy.ndarray of int64
         Shape (users,): how many permanent reports each user has.
     items : numpy.ndarray of int64
-        Shape (reports, users): what each is about, in order of appearance; the first ``held`` of
-        them mean something.
+        Shape (reports, users): what each is about, in order of appearance; ``held`` mean something.
     reports : structured numpy.ndarray
         Shape (reports, users): the permanent reports.
     """
@@ -43,7 +41,7 @@ class SystemReports:
 
     @property
     def users(self) -> int:
-        """How many users there are."""
+        """The number of users."""
         return len(self.held)
 
 
@@ -82,17 +80,9 @@ class LongitudinalSystem(ABC):
 
     @abstractmethod
     def ratio_after(self, days: int) -> Fraction:
-        """The largest ratio of the reports of some days about a value that does not change.
+        """The exact largest ratio of so many days' reports about a value that does not change.
 
-        Parameters
-        ----------
-        days : int
-            How many, at least 1.
-
-        Returns
-        -------
-        Fraction
-            Exact, between that of one day and that of the permanent report.
+        It is between that of one day and that of the permanent report.
         """
 
     def audit(self, days: int | None = None) -> Audit:
@@ -101,8 +91,8 @@ class LongitudinalSystem(ABC):
         Parameters
         ----------
         days : int, optional
-            Of how many days, at least 1; None: of any number, which is that of the permanent
-            report. That of a single day is also ``protocol.audit()``.
+            Of how many days, at least 1 (then also ``protocol.audit()``); None: of any number,
+            which is that of the permanent report.
 
         Returns
         -------
@@ -163,8 +153,7 @@ class LongitudinalSystem(ABC):
         Parameters
         ----------
         state : SystemReports
-            What `start` made for the same users: a value that is new gets a permanent report,
-            which it keeps.
+            What `start` made for the same users: it keeps a permanent report of each new value.
         values : array_like
             The items of those who take part.
         rng : numpy.random.Generator, optional
@@ -197,14 +186,12 @@ class LongitudinalSystem(ABC):
         return reports
 
     def lasting(self, users: int, source: BitSource) -> Reports:
-        """What is drawn once for all values of each user: by default nothing.
+        """Return the part of reports drawn once for all values of a user: by default nothing.
 
         Parameters
         ----------
-        users : int
-            How many.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
+        users, source : int, callable
+            How many; and what gives as many random 64-bit words as it is asked for.
 
         Returns
         -------
@@ -214,14 +201,12 @@ class LongitudinalSystem(ABC):
         return np.zeros(users, dtype=self.protocol.report_dtype)
 
     def told_apart(self, lasting: Reports, values: Items) -> Items:
-        """What permanent reports are about: by default the values themselves.
+        """Return the numbers that permanent reports are about: by default the values themselves.
 
         Parameters
         ----------
-        lasting : structured numpy.ndarray
-            Shape (users,).
-        values : numpy.ndarray of int64
-            Shape (users,): their items.
+        lasting, values : structured numpy.ndarray, numpy.ndarray of int64
+            Shape (users,): what lasts, and the users' items.
 
         Returns
         -------
@@ -236,12 +221,10 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        lasting : structured numpy.ndarray
-            Shape (users,).
-        items : numpy.ndarray of int64
-            Shape (users,): what they are about, as of `told_apart`.
+        lasting, items : structured numpy.ndarray, numpy.ndarray of int64
+            Shape (users,): what lasts, and what reports are about, as of `told_apart`.
         source : callable
-            Gives as many random 64-bit words as it is asked for.
+            As of `lasting`.
 
         Returns
         -------
@@ -255,8 +238,6 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        reports : structured numpy.ndarray
-            Shape (users,): copies of permanent reports, changed in place.
-        source : callable
-            Gives as many random 64-bit words as it is asked for.
+        reports, source : structured numpy.ndarray, callable
+            Shape (users,), copies of permanent reports, changed in place; and as of `lasting`.
         """

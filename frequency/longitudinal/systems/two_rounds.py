@@ -67,17 +67,17 @@ class TwoRounds(LongitudinalSystem):
 
     @property
     def daily(self) -> Oracle:
-        """What tells a symbol with the law of a day: ``protocol``, where it tells symbols."""
+        """The oracle of a symbol with the law of a day: ``protocol``, where it tells symbols."""
         return self.protocol
 
     @cached_property
     def kept(self) -> Fraction:
         """The probability that a symbol of the permanent report is sent as it is.
 
-        More than 1, which is refused, where the permanent report is the noisier one. Where reports
-        are bits, the sums p + q of both rounds are the same.
+        More than 1, which is refused, where the permanent report is the noisier one.
         """
         day, lasting = self.daily, self.permanent
+        # Where reports are bits, the sums p + q of both rounds are the same
         return (day.p - day.q) / (lasting.p - lasting.q)
 
     def ratio_after(self, days: int) -> Fraction:
@@ -86,17 +86,14 @@ class TwoRounds(LongitudinalSystem):
 
 
 def mostly_kept(symbols: Items, kept: Fraction, alphabet: int, source: BitSource) -> Items:
-    """Symbols that are drawn anew, uniformly, unless they are kept.
-
-    Shapes: `symbols` (users,); returns (users,).
-    """
+    """Symbols, (users,), that are drawn anew, uniformly, unless they are kept."""
     anew = np.flatnonzero(~chances([kept], np.zeros(len(symbols), dtype=np.int64), source))
     symbols[anew] = uniform(len(anew), alphabet, source)
     return symbols
 
 
 def repeated(own: Fraction, other: Fraction, kept: Fraction, alphabet: int, days: int) -> Fraction:
-    """How much likelier one user makes the same symbol on every day than another user does."""
+    """Return the ratio of two users' chances to make the same symbol on every day."""
     no = (1 - kept) / alphabet
     yes = (kept + no) ** days
     no **= days
@@ -154,13 +151,8 @@ class LGRR(TwoRounds):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change, at least
-        ``day``.
-    day : float, Fraction, int, str or Decimal
-        What one day's report may lose, at least 2^-32.
+    domain, total, day : int, float, float
+        As of `TwoRounds`.
 
     >>> LGRR(4, total=2, day=1).audit().holds
     True
@@ -199,13 +191,8 @@ class LOSUE(UnaryRounds):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change, at least
-        ``day``.
-    day : float, Fraction, int, str or Decimal
-        What one day's report may lose, at least 2^-32.
+    domain, total, day : int, float, float
+        As of `TwoRounds`.
 
     >>> LOSUE(16, total=2, day=1).audit().holds
     True
@@ -228,22 +215,17 @@ class LOSUE(UnaryRounds):
 class RAPPOR(UnaryRounds):
     """Basic RAPPOR, L-SUE: permanent randomised response of every bit, and another one each day.
 
-    Source: Erlingsson, Pihur and Korolova, CCS 2014; with the two rounds set by the epsilons of
-    all days and of one as by Arcolezi et al., Digital Communications and Networks 2022.
+    Source: Erlingsson, Pihur and Korolova, CCS 2014; with the two rounds set by the epsilons of all
+    days and of one as by Arcolezi et al., Digital Communications and Networks 2022.
 
-    A day's report has the law of `frequency.SUE`: the variance is
-    e^(day/2) / (n (e^(day/2) - 1)^2), whatever ``total``. Both rounds tell the truth with the same
-    probability at every bit, so that two permanent reports differ in the bits of two items.
+    A day's report has the law of `frequency.SUE`: the variance is e^(day/2) / (n (e^(day/2) -
+    1)^2), whatever ``total``. Both rounds tell the truth with the same probability at every bit, so
+    that two permanent reports differ in the bits of two items.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change, at least
-        ``day``.
-    day : float, Fraction, int, str or Decimal
-        What one day's report may lose, at least 2^-32.
+    domain, total, day : int, float, float
+        As of `TwoRounds`.
 
     >>> import numpy as np
     >>> question, rng = RAPPOR(16, total=2, day=1), np.random.default_rng(1)
@@ -281,10 +263,8 @@ class BLH(OLH):
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report, at least 2^-32.
+    domain, epsilon : int, float
+        As of `Oracle`.
     """
 
     @cached_property
@@ -309,12 +289,12 @@ class LOLOHA(TwoRounds):
 
     @cached_property
     def permanent(self) -> GRR:
-        """Of the values of the hash."""
+        """The response about the values of the hash."""
         return GRR(self.protocol.hashes_to, self.total)
 
     @property
     def daily(self) -> GRR:
-        """Of the values of the hash. Some functions tell any two items apart."""
+        """The response about the values of the hash; some functions tell any two items apart."""
         return GRR(self.protocol.hashes_to, self.day)
 
     def lasting(self, users: int, source: BitSource) -> Reports:
@@ -341,19 +321,12 @@ class LOLOHA(TwoRounds):
 class BiLOLOHA(LOLOHA):
     """BiLOLOHA: LOLOHA with hashes of one bit, so that a user keeps two permanent reports at most.
 
-    Source: as of `LOLOHA`.
-
-    A day's report has the law of `BLH`.
+    Source: as of `LOLOHA`. A day's report has the law of `BLH`.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change, at least
-        ``day``.
-    day : float, Fraction, int, str or Decimal
-        What one day's report may lose, at least 2^-32.
+    domain, total, day : int, float, float
+        As of `TwoRounds`.
 
     >>> BiLOLOHA(100, total=2, day=1).audit().holds
     True
@@ -368,21 +341,14 @@ class BiLOLOHA(LOLOHA):
 class OLOLOHA(LOLOHA):
     """OLOLOHA: LOLOHA with the range of the hash that makes the variance of a day least.
 
-    Source: as of `LOLOHA`.
-
-    A day's report has the law of `frequency.OLH`, with a range near e^day + 1. The paper's is the
-    best for a second round that changes the hash more often than ``day`` asks for: see
-    ``docs/notation.md``.
+    Source: as of `LOLOHA`. A day's report has the law of `frequency.OLH`, with a range near e^day +
+    1. The paper's is the best for a second round that changes the hash more often than ``day`` asks
+    for: see ``docs/notation.md``.
 
     Parameters
     ----------
-    domain : int
-        The number of items, at least 1; items are ``0 .. domain-1``.
-    total : float, Fraction, int, str or Decimal
-        What the reports of all days together may lose about a value that does not change, at least
-        ``day``.
-    day : float, Fraction, int, str or Decimal
-        What one day's report may lose, at least 2^-32.
+    domain, total, day : int, float, float
+        As of `TwoRounds`.
 
     >>> OLOLOHA(100, total=2, day=1).protocol.hashes_to
     4

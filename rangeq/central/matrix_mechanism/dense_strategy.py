@@ -40,8 +40,7 @@ class DenseStrategy(Strategy):
     matrix : array_like
         Shape (rows, cells): integers of absolute value at most 2^25; at most 2^13 rows.
     sizes : int or sequence of int, optional
-        The number of cells along each attribute, of which the last is the fastest; None: one
-        attribute.
+        The cells along each attribute, of which the last is the fastest; None: one attribute.
 
     Attributes
     ----------
@@ -78,7 +77,7 @@ class DenseStrategy(Strategy):
         sizes: int | Sequence[int] | None = None,
         bits: int = SCALE_BITS,
     ) -> DenseStrategy:
-        """A strategy A with A'A near a given matrix, and its row space exactly that of a basis.
+        """Make a strategy A with A'A near a matrix, and its row space exactly that of a basis.
 
         Parameters
         ----------
@@ -259,24 +258,17 @@ class DenseStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> DenseStrategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------
-        sizes : tuple of int
-            The number of cells along each attribute.
-        arrays : dict of str to numpy.ndarray
-            One, "matrix".
+        sizes, arrays : as of `Strategy.of_arrays`
+            One array, "matrix".
 
         Returns
         -------
         DenseStrategy
             Equal to the one that gave it.
-
-        Raises
-        ------
-        ValueError
-            It is none of a dense strategy.
         """
         if list(arrays) != ["matrix"]:
             raise ValueError(f"a dense strategy has one matrix, got {', '.join(arrays) or 'none'}")
@@ -422,24 +414,17 @@ class ProductStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> ProductStrategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------
-        sizes : tuple of int
-            The number of cells along each attribute.
-        arrays : dict of str to numpy.ndarray
-            One for each attribute: "attribute0" and so on.
+        sizes, arrays : as of `Strategy.of_arrays`
+            One array for each attribute: "attribute0" and so on.
 
         Returns
         -------
         ProductStrategy
             Equal to the one that gave them.
-
-        Raises
-        ------
-        ValueError
-            They are none of a product.
         """
         names = [f"attribute{i}" for i in range(len(sizes))]
         if sorted(arrays) != sorted(names):
@@ -462,10 +447,7 @@ class ProductStrategy(Strategy):
 
 
 def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> Any:
-    """The Kronecker product of matrices times an array: each along its own axis.
-
-    Shapes: `matrices` (new size, size).
-    """
+    """Return the Kronecker product of matrices times an array: each along its own axis."""
     for axis, matrix in enumerate(matrices):
         values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
     return np.ascontiguousarray(values)

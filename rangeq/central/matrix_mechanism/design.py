@@ -79,8 +79,8 @@ class StrategyDesign:
     mechanism : MatrixMechanism
         The strategy with the noise that keeps the promise.
     bound : float
-        A proved lower bound on `variance`, in squared users, for all strategies with
-        continuous noise of this kind, Gaussian or Laplace, in proportion to their sensitivity.
+        A proved lower bound on `variance`, in squared users, for all strategies with continuous
+        noise of this kind, Gaussian or Laplace, in proportion to their sensitivity.
     """
 
     workload: Workload
@@ -109,12 +109,8 @@ class StrategyDesign:
 
         Parameters
         ----------
-        counts : array_like
-            Of the workload's shape: how many users are in each cell. Integers >= 0, of sum at most
-            2^33.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated, and are not private.
+        counts, rng : as of `MatrixMechanism.release`
+            The histogram, of the workload's shape, and the randomness.
 
         Returns
         -------
@@ -156,16 +152,14 @@ def workload_optimal(
 
     Parameters
     ----------
-    workload : str, array_like, sequence or Workload
-        As for `Workload.of`: "ranges", "prefixes", "cells", "width-32", "marginals", a name for
-        each attribute, a matrix of queries, or a weighted sum.
-    domain : int or sequence of int
-        The number of cells of one attribute, or along each of several.
+    workload, domain : as of `Workload.of`
+        "ranges", "prefixes", "cells", "width-32", "marginals", a name for each attribute, a matrix
+        of queries, or a weighted sum; the number of cells of one attribute, or along each of
+        several.
     promise : Privacy, ZCDP or ApproximateDP
         What a release keeps, for one user more or less.
     tolerance : float, default 1e-4
-        How far the variance may be above the bound, relative to it, where the program is convex.
-        Between 0 and 1.
+        In (0, 1): how far, relative to the bound, the variance may be above it, if that is convex.
     progress : bool, default False
         Whether to write on standard error how long it has taken so far.
     cache : str or os.PathLike, optional
@@ -321,21 +315,10 @@ VERSION = 1  #: The number of changes of the search: designs of another version 
 
 
 class DesignFile:
-    """The file of a request in a directory of designs.
+    """The file of a request, of a workload with some noise, in a directory of designs.
 
     What is there is as good as what is designed, or damaged: then it is designed anew. Its bound is
     taken on trust, its sensitivities are not.
-
-    Parameters
-    ----------
-    directory : str or os.PathLike
-        Where designs are kept; made if there is none.
-    workload : Workload
-        What is asked.
-    noise : str
-        What else the strategy depends on: the kind of noise, and the like.
-    tolerance : float
-        As for `workload_optimal`.
     """
 
     def __init__(

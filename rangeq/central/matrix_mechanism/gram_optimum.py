@@ -41,32 +41,17 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class GramOptimum:
-    """A strategy's Gram matrix, and how near its error is to the least.
+    """A strategy's Gram matrix, and how near its error is to the least."""
 
-    Attributes
-    ----------
-    gram : numpy.ndarray of float64
-        X, shape (cells, cells), of the same range as G, with a diagonal of at most 1.
-    value : float
-        tr(G X^+), as floats have it.
-    bound : float
-        A proved lower bound on it, for all strategies.
-    """
-
-    gram: Floats
-    value: float
-    bound: float
+    gram: Floats  # X, shape (cells, cells), of G's range, with a diagonal of at most 1
+    value: float  # tr(G X^+), as floats have it
+    bound: float  # a proved lower bound on it, for all strategies
 
 
 def optimal_gram(
     gram: Floats, tolerance: float = 1e-4, error: float = 0.0, rank: int | None = None
 ) -> GramOptimum:
-    """Minimise tr(G X^+) over X with a diagonal of at most 1.
-
-    It takes some tens of eigenvalue decompositions.
-
-    Shapes: `gram` (cells, cells).
-    """
+    """Minimise tr(G X^+) over X of a diagonal of at most 1, by some tens of eigendecompositions."""
     # A cell without weight in any query has a row of zeros in G: it needs no column of the
     # strategy, and its mu would run to 0
     asked = np.flatnonzero(np.diag(gram) > 0)
@@ -122,10 +107,7 @@ def optimal_gram(
 
 
 def dual_bound(gram: Floats, root: Floats, error: float = 0.0) -> float:
-    """A proved lower bound on tr(G X^+) for every X with a diagonal of at most 1.
-
-    Shapes: `gram` (cells, cells), `root` (cells,).
-    """
+    """Return a proved lower bound on tr(G X^+) for every X with a diagonal of at most 1."""
     largest = float(root.max())
     shares = root / largest  # at most 1, so an error of G grows by no factor
     norm = trace_of_root(shares[:, None] * gram * shares, error, products=2)
@@ -136,16 +118,12 @@ def dual_bound(gram: Floats, root: Floats, error: float = 0.0) -> float:
 
 
 def trace_of_root(matrix: Floats, error: float = 0.0, products: int = 0) -> float:
-    """A proved lower bound on the trace of the square root of a positive semidefinite matrix.
-
-    With K = Q L Q' nearly, for floats Q and L >= 0, let d bound the norm of Q'Q - I and r that of
-    K - Q L Q'. Then (Ostrowski, Weyl) the eigenvalues of K are at least (1 - d) l - r each. Both
-    norms are bounded by the Frobenius norms of computed matrices and of the rounding of their
-    products: a sum of k products of floats is known to within k u / (1 - k u) times the sum of
-    their absolute values, in whatever order it is computed (Higham 2002, section 3.1).
-
-    Shapes: `matrix` (size, size).
-    """
+    """Return a proved lower bound on the trace of the root of a positive semidefinite matrix."""
+    # With K = Q L Q' nearly, for floats Q and L >= 0, let d bound the norm of Q'Q - I and r that of
+    # K - Q L Q'. Then (Ostrowski, Weyl) the eigenvalues of K are at least (1 - d) l - r each. Both
+    # norms are bounded by the Frobenius norms of computed matrices and of the rounding of their
+    # products: a sum of k products of floats is known to within k u / (1 - k u) times the sum of
+    # their absolute values, in whatever order it is computed (Higham 2002, section 3.1).
     size = len(matrix)
     values, vectors = np.linalg.eigh(matrix)
     # Q L Q' must be positive semidefinite for Ostrowski's theorem, whatever `eigh` returned
@@ -240,10 +218,7 @@ def least_path_error(prefixes: float, ranges: float, size: int) -> float:
 
 
 def root_diagonal(mu: Floats, start: float) -> Floats:
-    """The diagonal of (M^(1/2) L^(-1) M^(1/2))^(1/2), nearly.
-
-    Shapes: `mu` (size,); returns (size,).
-    """
+    """Return the diagonal of (M^(1/2) L^(-1) M^(1/2))^(1/2), nearly, for mu of shape (size,)."""
     size = len(mu)
     # Eigenvalues of T are within 1 / (size^2 max(mu)) and 4 / min(mu), roughly
     least = -math.ceil(math.log2(size * math.sqrt(mu.max()))) - 12
@@ -264,11 +239,9 @@ def root_diagonal(mu: Floats, start: float) -> Floats:
 
 
 def _eliminated(added: Floats, start: float) -> Floats:
-    """The numbers a_0 = start, a_(j+1) = (a_j + c_j) / (1 + a_j + c_j), for each row c of `added`.
-
-    A step is the matrix (1, c; 1, 1 + c) on numerator and denominator, so steps are put together as
-    products: the cells are cut into blocks, and done at the same time in all of them.
-    """
+    """Return a_0 = start, a_(j+1) = (a_j + c_j) / (1 + a_j + c_j), for each row c of `added`."""
+    # A step is the matrix (1, c; 1, 1 + c) on numerator and denominator, so steps are put together
+    # as products: the cells are cut into blocks, and done at the same time in all of them
     nodes, size = added.shape
     blocks = math.isqrt(size - 1) + 1
     length = -(-size // blocks)
@@ -322,13 +295,8 @@ class ReflectedKernel:
     powers and diagonals come from FFTs. With f(d) (-1)^d the first kind is f(i - j) - f(i + j + 1)
     of period 2 size + 1, apart from signs of rows and columns, so that both are computed alike.
 
-    Parameters
-    ----------
-    half : numpy.ndarray
-        f(0), f(1), .. : integers or floats, size + 1 of them for the first kind, size + 2 for the
-        second.
-    size : int
-        The number of cells.
+    `half` is f(0), f(1), ..: integers or floats, size + 1 of the first kind, size + 2 of the
+    second.
     """
 
     def __init__(self, half: npt.NDArray[Any], size: int) -> None:
@@ -342,10 +310,7 @@ class ReflectedKernel:
 
     @classmethod
     def of_spectrum(cls, eigenvalues: Floats, shift: int) -> ReflectedKernel:
-        """The matrix with given eigenvalues.
-
-        Shapes: `eigenvalues` (size,).
-        """
+        """Return the matrix with given eigenvalues, shape (size,)."""
         size = len(eigenvalues)
         # An odd sequence has no component of frequency 0, nor of the highest one of an even period:
         # what f has there does not matter, and 0 is as good as anything
@@ -384,10 +349,7 @@ class ReflectedKernel:
         return odd
 
     def apply(self, values: Floats) -> Floats:
-        """The matrix times vectors.
-
-        Shapes: `values` (..., size).
-        """
+        """Return the matrix times vectors, shape (..., size)."""
         spectrum = np.zeros(self.period // 2 + 1)
         spectrum[1 : self.size + 1] = self.eigenvalues[:: -1 if self.shift == 1 else 1]
         # A product with K is a cyclic convolution of the odd extension, so that its transform is
@@ -397,10 +359,7 @@ class ReflectedKernel:
         return product
 
     def apply_exactly(self, values: Integers) -> Integers:
-        """A matrix of integers times a vector of integers, by exact multiplication of polynomials.
-
-        Shapes: `values` (size,); returns (size,).
-        """
+        """A matrix of integers times such a vector, by exact multiplication of polynomials."""
         # Noise goes on the exact numbers: an FFT of floats would round sums of up to 62 bits, and
         # the sensitivity would no longer be that of the integer matrix
         product = fmpz_poly(self._table.tolist()) * fmpz_poly(self._reflected(values).tolist())
@@ -440,10 +399,7 @@ class ReflectedKernel:
         return near + self._mirror * far
 
     def lower_apply(self, values: Floats, lag: int = 0) -> Floats:
-        """The part of the matrix on and below a diagonal, times a vector.
-
-        Shapes: `values` (size,); returns (size,).
-        """
+        """Return the part of the matrix on and below a diagonal, times a vector."""
         rest = self.size - lag
         # The part that depends on i - j is a causal convolution; twice the length keeps it from
         # wrapping around
@@ -460,11 +416,9 @@ class ReflectedKernel:
 
 
 def _hankel_triangle(kernel: Floats, values: Floats) -> Floats:
-    """Sum kernel[i + j] values[j] over j <= i, for each i.
-
-    The triangle is cut into squares, each half as large as the one before, down to small triangles.
-    All squares of a size are done at once.
-    """
+    """Sum kernel[i + j] values[j] over j <= i, for each i."""
+    # The triangle is cut into squares, each half as large as the one before, down to small
+    # triangles. All squares of a size are done at once.
     size = len(values)
     blocks = 1 << max(0, (size - 1) // _LEAF).bit_length()
     padded = _LEAF * blocks

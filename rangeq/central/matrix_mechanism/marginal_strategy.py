@@ -264,24 +264,17 @@ class MarginalStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> MarginalStrategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------
-        sizes : tuple of int
-            The number of cells along each attribute.
-        arrays : dict of str to numpy.ndarray
+        sizes, arrays : as of `Strategy.of_arrays`
             "views", "weights" and "residual".
 
         Returns
         -------
         MarginalStrategy
             Equal to the one that gave them.
-
-        Raises
-        ------
-        ValueError
-            They are none of marginals.
         """
         if sorted(arrays) != ["residual", "views", "weights"]:
             raise ValueError("a strategy of marginals has views, weights, and residual")
@@ -346,10 +339,7 @@ def _decomposed(values: Floats, asked: Any) -> dict[View, Floats]:
 
 
 def require_products(views: Collection[View], beside: Floats, means: Floats) -> None:
-    """Refuse products of queries along the attributes that do not follow from residuals.
-
-    Shapes: `beside` and `means` (attributes, queries).
-    """
+    """Refuse products of queries along the attributes that do not follow from residuals."""
     least = _ROUNDING * (beside + means)
     differs, sums = beside > least, means > least
     # Only where each factor is new, or a sum, as the set has it

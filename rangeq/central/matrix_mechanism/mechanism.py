@@ -40,11 +40,10 @@ class NoiseAudit:
 
     Attributes
     ----------
-    noise : Fraction
-        The privacy loss of the numbers that are drawn: for Laplace noise at least the largest
-        likelihood ratio, (1 / alpha)^l1 rounded up; for Gaussian noise l2_squared / sigma^2, exact.
-    allowed : Fraction
-        The largest that keeps the promise.
+    noise, allowed : Fraction
+        The privacy loss of the numbers that are drawn, and the largest that keeps the promise: for
+        Laplace noise at least the largest likelihood ratio, (1 / alpha)^l1 rounded up; for Gaussian
+        noise l2_squared / sigma^2, exact.
     """
 
     noise: Fraction
@@ -65,55 +64,23 @@ class NoiseAudit:
 class MatrixErrors:
     """Variances of a strategy's answers, of the noise that is drawn.
 
+    A query that does not follow from what is measured is an `UnanswerableQuery`.
+
     Attributes
     ----------
-    strategy : Strategy
-        What is measured.
-    noise : float
-        The variance of the noise of each number.
+    strategy, noise : Strategy and float
+        What is measured, and the variance of the noise of each number.
     """
 
     strategy: Strategy
     noise: float
 
     def variance(self, first: Integers, last: Integers) -> Floats:
-        """The variances of the sums over boxes: see `Errors`.
-
-        Parameters
-        ----------
-        first, last : numpy.ndarray of int64
-            Shape (attributes, boxes): closed ends.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (boxes,): squared users.
-
-        Raises
-        ------
-        UnanswerableQuery
-            A box does not follow from what is measured.
-        """
+        """Return the variances of the sums over boxes: see `Errors`."""
         return self.noise * self.strategy.variance(first, last)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """The variance of the sum over a product of sets of places: see `Errors`.
-
-        Parameters
-        ----------
-        weights : sequence of numpy.ndarray of float64
-            For each attribute 1 for the places in the set, else 0.
-
-        Returns
-        -------
-        float
-            Squared users.
-
-        Raises
-        ------
-        UnanswerableQuery
-            It does not follow from what is measured.
-        """
+        """Return the variance of the sum over a product of sets of places: see `Errors`."""
         return self.noise * self.strategy.variance_of(weights)
 
     def mean(self) -> float:
@@ -244,10 +211,8 @@ class MatrixMechanism:
 
         Parameters
         ----------
-        counts : array_like
-            Of shape `sizes`, as for `release`.
-        rng : numpy.random.Generator, optional
-            As for `release`.
+        counts, rng : as of `release`
+            The histogram, of shape `sizes`, and the randomness.
 
         Returns
         -------
@@ -276,11 +241,11 @@ class MatrixMechanism:
         Parameters
         ----------
         counts : array_like
-            Of shape `sizes`: how many users are in each cell. Integers >= 0 of an integer type, of
-            sum at most 2^33.
+            Of shape `sizes`: integers >= 0 of an integer type, of sum at most 2^33: the users in
+            each cell.
         rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for results that can be
-            repeated, and are not private.
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
 
         Returns
         -------
@@ -317,7 +282,7 @@ class MatrixMechanism:
         return MatrixErrors(self.strategy, self.noise_variance)
 
     def variance(self, where: Any) -> Any:
-        """The variance of a release's answer.
+        """Return the variance of a release's answer, in squared users.
 
         Parameters
         ----------
@@ -327,19 +292,17 @@ class MatrixMechanism:
         Returns
         -------
         float or numpy.ndarray
-            Squared users; an array for arrays of questions.
+            An array for arrays of questions.
 
         Raises
         ------
-        InvalidQuestion
-            What is no question.
-        UnanswerableQuery
-            It does not follow from what is measured.
+        InvalidQuestion, UnanswerableQuery
+            What is no question, or does not follow from what is measured.
         """
         return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
     def workload_variance(self, workload: Any) -> float:
-        """The mean variance of a workload's queries.
+        """Return the mean variance of a workload's queries.
 
         Parameters
         ----------
@@ -353,10 +316,9 @@ class MatrixMechanism:
 
         Raises
         ------
-        InvalidWorkload
-            What is no workload over these cells.
-        UnanswerableQuery
-            One of the queries does not follow from what is measured.
+        InvalidWorkload, UnanswerableQuery
+            What is no workload over these cells, or has a query that does not follow from what is
+            measured.
         """
         asked = Workload.of(workload, self.sizes)
         return self.noise_variance * self.strategy.workload_variance(asked)
@@ -382,19 +344,18 @@ class MatrixEstimate(Summed):
     mechanism: MatrixMechanism
 
     def linear(self, queries: npt.ArrayLike) -> Answer:
-        """The answers to linear queries.
+        """Return the answers to linear queries.
 
         Parameters
         ----------
         queries : array_like
-            Shape ``sizes`` for one query, or (queries, *sizes): the weight of each cell; finite
-            numbers.
+            Shape ``sizes``, or (queries, *sizes) for several: the finite weight of each cell.
 
         Returns
         -------
         Answer
-            Weighted numbers of users, with exact variances and intervals; numbers for one query,
-            arrays of shape (queries,) for several.
+            Weighted numbers of users, with exact variances and intervals; arrays (queries,) for
+            several.
 
         Raises
         ------
@@ -435,9 +396,9 @@ class MatrixEstimate(Summed):
         return nonnegative_counts(self.mechanism.strategy, self.counts)
 
     def whole(self) -> Integers:
-        """The `nonnegative` histogram in whole users, of nearly the same total: biased.
+        """Return the `nonnegative` histogram in whole users, of nearly the same total.
 
-        It has no variances.
+        It is biased, and has no variances.
 
         Returns
         -------
@@ -496,11 +457,9 @@ _COUNT_ROUNDS = 2000
 
 
 def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
-    """The least-squares estimate among histograms without negative numbers.
-
-    It minimises (x - z)'M'M (x - z) over x >= 0, for the unbiased estimate z: the distance of the
-    strategy's numbers from the noisy ones.
-    """
+    """Return the least-squares estimate among histograms without negative numbers."""
+    # It minimises (x - z)'M'M (x - z) over x >= 0, for the unbiased estimate z: the distance of the
+    # strategy's numbers from the noisy ones
     # In units of the largest count and of squared sensitivity, so that the tolerances do not depend
     # on how many users there are, nor on how large the integers are
     unit = float(strategy.l2_squared)
@@ -533,10 +492,8 @@ def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
 
 
 def whole_counts(counts: Floats) -> Integers:
-    """Round numbers to whole ones next to them, of the same total up to rounding that.
-
-    Numbers are rounded down; the largest remainders are rounded up instead.
-    """
+    """Round numbers to whole ones next to them, of the same total up to rounding that."""
+    # Numbers are rounded down; the largest remainders are rounded up instead
     flat = counts.ravel()
     down = np.floor(flat)
     up = round(float(flat.sum() - down.sum()))

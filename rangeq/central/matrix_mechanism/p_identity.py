@@ -54,13 +54,11 @@ _FEW_CELLS = 512  # the number of cells up to which twice as many go on
 
 
 def laplace_strategy(gram: Floats) -> Floats:
-    """A strategy of small error under Laplace noise.
+    """Return a strategy of small error under Laplace noise: shape (rows, cells).
 
     Cells between which no query distinguishes are measured together, and those of no query not at
     all. The same queries give the same strategy, on the same machine. Of 1024 cells it takes half a
     minute.
-
-    Shapes: `gram` (cells, cells); returns (rows, cells).
     """
     # G = W'W has equal columns for two cells only where W has, as |W(e_i - e_j)|^2 = G_ii - 2 G_ij
     # + G_jj = 0: no query tells them apart, and one row for both keeps A invertible on the rest
@@ -72,11 +70,9 @@ def laplace_strategy(gram: Floats) -> Floats:
 
 
 def _by_components(gram: Floats) -> Floats:
-    """A strategy that measures cells apart that no chain of queries connects.
-
-    Instead of a sum over several components, its parts can be measured, as they have no columns in
-    common, and so the same sums of columns.
-    """
+    """Return a strategy that measures cells apart that no chain of queries connects."""
+    # Instead of a sum over several components, its parts can be measured, as they have no columns
+    # in common, and so the same sums of columns
     count, part = scipy.sparse.csgraph.connected_components(gram != 0, directed=False)
     solved: dict[bytes, Floats] = {}
     blocks = []
@@ -167,11 +163,9 @@ def _layers(gram: Floats) -> Iterator[Floats]:
 
 
 def _order(gram: Floats) -> Integers:
-    """The cells, those with similar queries beside each other.
-
-    By the eigenvector for the second eigenvalue of a Laplacian matrix. If cells have an order in
-    which similarities fall with the distance, as for ranges and prefixes, that is the one.
-    """
+    """Return the cells, those with similar queries beside each other."""
+    # By the eigenvector for the second eigenvalue of a Laplacian matrix. If cells have an order in
+    # which similarities fall with the distance, as for ranges and prefixes, that is the one.
     sizes = np.sqrt(np.diag(gram))
     # As for correlations, so that cells of heavy queries are not similar to everything
     similar = np.abs(gram) / sizes[:, None] / sizes
@@ -184,10 +178,8 @@ def _order(gram: Floats) -> Integers:
 
 
 def _heaviest(gram: Floats) -> Floats:
-    """A row in proportion to the eigenvector for the largest eigenvalue.
-
-    For prefixes it falls along the cells. Whether it helps does not show in the first few steps.
-    """
+    """Return a row in proportion to the eigenvector for the largest eigenvalue."""
+    # For prefixes it falls along the cells. Whether it helps does not show in the first few steps.
     last = len(gram) - 1
     _, vectors = scipy.linalg.eigh(gram, subset_by_index=[last, last])
     row: Floats = np.abs(vectors[:, 0])[None]
@@ -201,10 +193,8 @@ def _random(cells: int) -> Iterator[Floats]:
 
 
 def _with_signs(rows: Floats, gram: Floats) -> Floats:
-    """Return the parts of T: rows >= 0, or where G has entries below 0, with its signs at the peak.
-
-    Shape (1, rows, cells), or (2, rows, cells): the positive parts and the negative ones.
-    """
+    """Return the parts of T, (signs, rows, cells): rows >= 0, or with G's signs at the peak."""
+    # One sign where G has no entries below 0, else the positive parts and the negative ones
     if gram.min() > -_LEAST * gram.max():
         return rows[None]
     # The sign of G between a cell and the peak of a row: what queries add up with one sign a row

@@ -291,24 +291,17 @@ class ResidualStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> ResidualStrategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------
-        sizes : tuple of int
-            The number of cells along each attribute.
-        arrays : dict of str to numpy.ndarray
+        sizes, arrays : as of `Strategy.of_arrays`
             "views", "weights", and for each attribute "attribute0" and so on.
 
         Returns
         -------
         ResidualStrategy
             Equal to the one that gave them.
-
-        Raises
-        ------
-        ValueError
-            They are none of residuals.
         """
         names = [f"attribute{i}" for i in range(len(sizes))]
         if sorted(arrays) != sorted(["views", "weights", *names]):
@@ -399,18 +392,10 @@ _NOTHING = 1e-13  # A part of the error that is taken for 0, relative to the lar
 
 
 class _Side(NamedTuple):
-    """A matrix along an attribute.
+    """A matrix along an attribute."""
 
-    Attributes
-    ----------
-    gram : numpy.ndarray of float64
-        Y, with a diagonal of at most 1, and rows that sum to 0.
-    alike : bool
-        Whether all cells of the attribute are alike to the workload.
-    """
-
-    gram: Floats
-    alike: bool
+    gram: Floats  # Y, with a diagonal of at most 1, and rows that sum to 0
+    alike: bool  # whether all cells of the attribute are alike to the workload
 
 
 def tells_differences(workload: Workload) -> bool:

@@ -86,10 +86,8 @@ def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[Margina
 
 
 def marginal_weights(workload: Workload) -> MarginalStrategy:
-    """Marginals with weights of small error under Laplace noise, for an `exchangeable` workload.
-
-    The weights are found by quasi-Newton steps (McKenna et al. 2018, section 6.3).
-    """
+    """Find marginals of small error under Laplace noise, for an `exchangeable` workload."""
+    # The weights are found by quasi-Newton steps (McKenna et al. 2018, section 6.3)
     sizes = workload.sizes
     spectrum = _spectrum(workload)
     everything = subsets(tuple(i for i, n in enumerate(sizes) if n > 1))

@@ -83,7 +83,7 @@ class SpectralStrategy(Strategy):
 
     @classmethod
     def of_workload(cls, name: str, size: int, largest: int = LARGEST_PRODUCT) -> SpectralStrategy:
-        """A strategy for prefixes or ranges, near the least error under Gaussian noise.
+        """Make a strategy for prefixes or ranges, near the least error under Gaussian noise.
 
         Parameters
         ----------
@@ -92,8 +92,8 @@ class SpectralStrategy(Strategy):
         size : int
             The number of cells, 1 .. 2^20.
         largest : int, default 2^28
-            No entry is larger, 2^12 .. 2^28. Noise is in proportion, so that large noise needs
-            small entries.
+            The bound on entries, 2^12 .. 2^28: noise is in proportion, and large noise needs small
+            ones.
 
         Returns
         -------
@@ -102,10 +102,8 @@ class SpectralStrategy(Strategy):
 
         Raises
         ------
-        InvalidWorkload
-            Another name.
-        ValueError
-            Another size or largest entry.
+        InvalidWorkload, ValueError
+            Another name; another size or largest entry.
 
         >>> SpectralStrategy.of_workload("prefixes", 1 << 10).full_rank
         True
@@ -225,11 +223,9 @@ class SpectralStrategy(Strategy):
         return total / workload.weight
 
     def _sum_of(self, queries: QuerySet) -> float:
-        """The sum of the variances of queries.
-
-        That is the sum of G[i, j] C[i, j], C the covariance of the cells. By names G is on and
-        below the diagonal a sum of products of a function of i and one of j, up to i - j = width.
-        """
+        """Return the sum of the variances of queries."""
+        # That is the sum of G[i, j] C[i, j], C the covariance of the cells. By names G is on and
+        # below the diagonal a sum of products of a function of i and one of j, up to i - j = width.
         if queries.matrix is not None:
             return float(self.linear_variances(queries.matrix).sum())
         size, cell = self.rows, np.arange(self.rows, dtype=np.float64)
@@ -263,24 +259,17 @@ class SpectralStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> SpectralStrategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------
-        sizes : tuple of int
-            The number of cells.
-        arrays : dict of str to numpy.ndarray
-            Two, "kernel" and "scales".
+        sizes, arrays : as of `Strategy.of_arrays`
+            "kernel" and "scales", of one attribute.
 
         Returns
         -------
         SpectralStrategy
             Equal to the one that gave them.
-
-        Raises
-        ------
-        ValueError
-            They are none of a spectral strategy.
         """
         if sorted(arrays) != ["kernel", "scales"] or sizes != arrays["scales"].shape:
             raise ValueError(

@@ -65,7 +65,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:
-        """The exact numbers M x.
+        """Return the exact numbers M x.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def normal(self, cells: Floats) -> Floats:
-        """The product M'M x, in floats.
+        """Return the product M'M x, in floats.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
-        """The least-squares estimate of the cells; the shortest one, if there are several.
+        """Return the least-squares estimate of the cells; the shortest one, if there are several.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """The variance of a product of weights along each attribute, per unit of noise variance.
+        """Return the variance of a product of weights along each attribute, by noise variance.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Strategy(ABC):
         Returns
         -------
         float
-            At least 0.
+            At least 0, per unit of noise variance.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def linear_variances(self, queries: Floats) -> Floats:
-        """The variances of linear queries, per unit of noise variance.
+        """Return the variances of linear queries, per unit of noise variance.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def workload_variance(self, workload: Workload) -> float:
-        """The weighted mean variance of a workload's queries, per unit of noise variance.
+        """Return the weighted mean variance of a workload's queries, per unit of noise variance.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Strategy(ABC):
     @classmethod
     @abstractmethod
     def of_arrays(cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]) -> Strategy:
-        """The strategy that gave these `arrays`.
+        """Return the strategy that gave these `arrays`.
 
         Parameters
         ----------

@@ -109,11 +109,9 @@ class StoredStrategy(NamedTuple):
 
     Attributes
     ----------
-    strategy : Strategy
-        What is measured.
-    bound : float or None
-        What it was designed with: a lower bound on the mean variance of its workload, per unit of
-        noise variance and squared sensitivity; as the file says it.
+    strategy, bound : Strategy, and float or None
+        What is measured; and what it was designed with: a lower bound on the mean variance of its
+        workload, per unit of noise variance and squared sensitivity; as the file says it.
     """
 
     strategy: Strategy
@@ -129,10 +127,8 @@ def save_strategy(
     ----------
     path : str or os.PathLike
         Where, such as ``ages.npz``; what is there is replaced.
-    strategy : Strategy
-        What is measured.
-    bound : float, optional
-        See `StoredStrategy`.
+    strategy, bound : as of `StoredStrategy`
+        What is measured, and its lower bound, if there is one.
     """
     content, members = _written(strategy, bound)
     with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:

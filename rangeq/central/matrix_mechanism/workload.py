@@ -50,24 +50,13 @@ class InvalidWorkload(ValueError):
 class QuerySet:
     """Linear queries over the cells of one attribute.
 
-    Parameters
-    ----------
-    name : str
-        "ranges": all ranges, single cells included; "prefixes": the cells 0 .. b for every b;
-        "cells"; "total": one query, of all cells; "width-k": all ranges of k cells; "matrix".
-    size : int
-        The number of cells.
-    matrix : array_like, optional
-        For "matrix": shape (queries, size), finite numbers, of which no row is all 0.
-
-    Raises
-    ------
-    InvalidWorkload
-        Anything else.
+    By name: "ranges", all ranges, single cells included; "prefixes", the cells 0 .. b for every b;
+    "cells"; "total", one query, of all cells; "width-k", all ranges of k cells; "matrix".
     """
 
     name: str
-    size: int
+    size: int  # the number of cells
+    # For "matrix": shape (queries, size), finite numbers, of which no row is all 0
     matrix: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
@@ -106,10 +95,7 @@ class QuerySet:
 
     @cached_property
     def gram(self) -> Floats:
-        """W'W for the matrix W of the queries: shape (size, size), read-only.
-
-        Exact for the names; of a matrix, as floats add up.
-        """
+        """W'W for the queries' matrix W: shape (size, size), read-only; exact but for matrices."""
         if self.size > LARGEST_GRAM:
             raise InvalidWorkload(
                 f"{self.size} cells have a Gram matrix of {8 * self.size**2 / 1e9:.3g} GB: it is"
@@ -158,10 +144,7 @@ class QuerySet:
 
     @cached_property
     def basis(self) -> Integers:
-        """Linearly independent queries that span all: shape (rank, size), integers.
-
-        The identity where they have full rank.
-        """
+        """Linearly independent queries of integers that span all: (rank, size); of full rank I."""
         if self.name == "total":
             return np.ones((1, self.size), dtype=np.int64)
         if self.matrix is not None:
@@ -227,18 +210,10 @@ class QuerySet:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """All products of one query of each attribute, with a weight for their squared errors.
+    """All products of one query of each attribute, with a weight for their squared errors."""
 
-    Attributes
-    ----------
-    weight : float
-        Above 0.
-    factors : tuple of QuerySet
-        One for each attribute.
-    """
-
-    weight: float
-    factors: tuple[QuerySet, ...]
+    weight: float  # above 0
+    factors: tuple[QuerySet, ...]  # one for each attribute
 
     @property
     def count(self) -> int:
@@ -457,10 +432,7 @@ def _is_exact(workload: Workload) -> bool:
 
 
 def basis_of(workload: Workload) -> Integers:
-    """Linearly independent integer queries that span all of a workload's.
-
-    The result has shape (rank, cells).
-    """
+    """Return independent integer queries that span all of a workload's: shape (rank, cells)."""
     parts = [kronecker([f.basis for f in term.factors]) for term in workload.terms]
     full = next((part for part in parts if len(part) == workload.cells), None)
     if full is not None or len(parts) == 1:

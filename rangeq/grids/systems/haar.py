@@ -1,7 +1,4 @@
-"""HaarHRR2D: the tensor products of two attributes' Haar transforms.
-
-Range queries, section 6; thesis 7.1.2.
-"""
+"""HaarHRR2D: the tensor products of two attributes' Haar transforms."""
 
 from __future__ import annotations
 
@@ -91,11 +88,9 @@ class HaarCoefficients(GroupChannel):
 
 
 def _quarters_alone(parting: Items, height: int) -> Items:
-    """Four times the sum over an attribute's levels of the probability that both are likely.
-
-    Of two values that part at a level 1 .. height, or at none, height + 1: in one node above it,
-    opposite there, and as often alike as not below.
-    """
+    """Four times the sum over an attribute's levels of the probability that both are likely."""
+    # Of two values that part at a level 1 .. height, or at none, height + 1: in one node above it,
+    # opposite there, and as often alike as not below
     return 2 * (parting - 1) + np.maximum(height - parting, 0)
 
 
@@ -114,21 +109,17 @@ def _of(alone: tuple[tuple[tuple[int, int]], ...], place: int) -> list[tuple[int
 
 @dataclass(frozen=True)
 class HaarHRR2D(ConjunctionProtocol):
-    """HaarHRR for pairs of attributes.
+    """HaarHRR for pairs of attributes (range queries, section 6; thesis 7.1.2).
 
-    Users report on a level of one attribute, shared by all its pairs, or on a pair of levels (range
-    queries, section 6; thesis 7.1.2). Answers about one or two attributes are unbiased, and may be
-    negative; those of more are put together as in HDG.
+    Users report on a level of one attribute, shared by all its pairs, or on a pair of levels.
+    Answers about one or two attributes are unbiased, and may be negative; those of more are put
+    together as in HDG.
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute. Sizes are padded to powers of two; a pair may have
-        2^22 cells. See `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, which are padded to powers of two (a pair may have 2^22 cells),
+        and the privacy loss of a report; ``n`` is not used.
     """
 
     privacy_source: ClassVar[str] = "range queries, section 6"

@@ -40,21 +40,12 @@ class TreeSystem(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        How many users are expected.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, the privacy loss of a report, and the users expected.
     branching : int, default 4
-        The children of a node.
+        The children of a node, at least 2.
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
-
-    Raises
-    ------
-    ValueError
-        ``branching`` is not an integer of at least 2, or the protocol cannot be made.
     """
 
     branching: int = 4
@@ -118,12 +109,8 @@ class HIO(TreeSystem):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, and the privacy loss of a report; ``n`` is not used.
     branching : int, default 4
         b, the children of a node.
     oracle : str, class, Oracle or Mechanism, default "OLH"
@@ -174,13 +161,6 @@ class SketchedEstimate(ConjunctionEstimate):
     An answer is a contraction: the coefficients of all d-dim levels are summed over the levels of
     one attribute after another, weighed by the coefficients of the range's nodes there. Not
     post-processed: answers may be negative.
-
-    Parameters
-    ----------
-    protocol : HIO
-        The protocol that collected the reports.
-    aggregate : Aggregate
-        Of its reports.
     """
 
     def __init__(self, protocol: HIO, aggregate: Aggregate) -> None:
@@ -205,15 +185,7 @@ class SketchedEstimate(ConjunctionEstimate):
 
 
 class HIOEstimate(ConjunctionEstimate):
-    """Sums of d-dim intervals. Not post-processed: answers may be negative.
-
-    Parameters
-    ----------
-    protocol : HIO
-        The protocol that collected the reports.
-    aggregate : Aggregate
-        Of its reports.
-    """
+    """Sums of d-dim intervals. Not post-processed: answers may be negative."""
 
     def __init__(self, protocol: HIO, aggregate: Aggregate) -> None:
         super().__init__(protocol.attributes, aggregate.n)
@@ -244,10 +216,8 @@ class HIOEstimate(ConjunctionEstimate):
     def _simulated(
         self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
     ) -> Callable[[float], ConfidenceInterval]:
-        """Normal intervals: the noise of the sum's cells, and the users of each level as a sample.
-
-        Nothing is known where nobody reported on a level.
-        """
+        """Return normal intervals: the noise of the sum's cells, and users as a sample."""
+        # Nothing is known where nobody reported on a level
 
         def within(confidence: float) -> ConfidenceInterval:
             quantile = normal_quantile(confidence)
@@ -368,16 +338,10 @@ class LHIO(TreeSystem):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
-    branching : int, default 4
-        The children of a node: see `HIO`.
-    oracle : str, class, Oracle or Mechanism, default "OLH"
-        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, and the privacy loss of a report; ``n`` is not used.
+    branching, oracle : as of `HIO`
+        The children of a node, and the oracle of the cells of a grid.
     nonnegative : bool, default False
         The published post-processing, whose details the paper omits: norm-sub and consistency of
         the single values by turns, as for `RangeCALM`.
@@ -407,18 +371,8 @@ class HierarchicalHistogram2D(TreeSystem):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `LHIO`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
-    branching : int, default 4
-        The children of a node.
-    oracle : str, class, Oracle or Mechanism, default "OLH"
-        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
-    nonnegative : bool, default False
-        Norm-sub and consistency by turns: see `LHIO`.
+    sizes, epsilon, n, branching, oracle, nonnegative : as of `LHIO`
+        ``n`` is not used.
     """
 
     nonnegative: bool = False
@@ -494,14 +448,12 @@ def hierarchy_fit(
     heights: tuple[int, int],
     branching: int,
 ) -> Floats:
-    """Fit the leaves of a 2-D hierarchy to its levels by weighted least squares; of sum 1.
-
-    The differences of the children of one node of level i - 1 of the first tree, and of level j - 1
-    of the second, are an effect that all levels (l1, l2) with l1 >= i and l2 >= j estimate, through
-    sums of their nodes. Effects are orthogonal, so that each is the mean of these levels'
-    estimates, weighed by precision times the leaves under a node; where no level estimates it, it
-    is 0. With equal precisions that is constrained inference in one attribute, then in the other.
-    """
+    """Fit the leaves of a 2-D hierarchy to its levels by weighted least squares; of sum 1."""
+    # The differences of the children of one node of level i - 1 of the first tree, and of level j -
+    # 1 of the second, are an effect that all levels (l1, l2) with l1 >= i and l2 >= j estimate,
+    # through sums of their nodes. Effects are orthogonal, so that each is the mean of these levels'
+    # estimates, weighed by precision times the leaves under a node; where no level estimates it, it
+    # is 0. With equal precisions that is constrained inference in one attribute, then in the other.
     b, (h1, h2) = branching, heights
     sums: dict[tuple[int, int], Floats] = {}
     weights: dict[tuple[int, int], float] = {}

@@ -38,12 +38,8 @@ class MSW(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, and the privacy loss of a report; ``n`` is not used.
     smooth : bool, default False
         EMS instead of EM (which this paper uses): see
         `rangeq.local.square_wave.SquareWave.estimate`.

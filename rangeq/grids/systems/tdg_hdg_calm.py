@@ -46,12 +46,8 @@ class Uniform(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, and the privacy loss of a report; ``n`` is not used.
 
     Examples
     --------
@@ -93,15 +89,12 @@ class TDG(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        How many users are expected: needed unless the granularity is given.
+    sizes, epsilon, n : as of `ConjunctionProtocol`
+        The sizes of the attributes, the privacy loss of a report, and the number of users expected:
+        needed unless the granularity is given.
     granularity : int or tuple of int, optional
-        g2: how many cells along each axis, as equal as can be, and at most the number of values. It
-        need not divide that. None: by the guideline, for each attribute's size.
+        g2: how many cells along each axis, as equal as can be, and at most the number of values,
+        which it need not divide. None: by the guideline, for each attribute's size.
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
 
@@ -163,10 +156,7 @@ class TDG(ConjunctionProtocol):
         return None
 
     def _granularities(self, name: str, places: int) -> tuple[int, ...]:
-        """The granularities of the grids of so many attributes, as given or by the guideline.
-
-        For each attribute, at most its size.
-        """
+        """The granularities of the grids of so many attributes: for each at most its size."""
         given, sizes = getattr(self, name), self.attributes.sizes
         if given is None:
             if self.n is None:
@@ -242,16 +232,8 @@ class HDG(TDG):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `TDG`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        How many users are expected: needed unless both granularities are given.
-    granularity : int or tuple of int, optional
-        g2, of the 2-D grids: as for `TDG`.
-    oracle : str, class, Oracle or Mechanism, default "OLH"
-        Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
+    sizes, epsilon, n, granularity, oracle : as of `TDG`
+        The ``granularity`` is g2; ``n`` is needed unless both granularities are given.
     line_granularity : int or tuple of int, optional
         g1, of the 1-D grids: one number, or one for each attribute; None: by the guideline.
     line_share : Fraction, int, str or Decimal, optional
@@ -356,16 +338,8 @@ class RangeCALM(TDG):
 
     Parameters
     ----------
-    sizes : sequence of int, mapping or Domain
-        The number of values of each attribute: see `ConjunctionProtocol`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    n : int, optional
-        Not used.
-    granularity : int or tuple of int, optional
-        Not to be chosen: the sizes.
-    oracle : str, class, Oracle or Mechanism, default "OLH"
-        As for `TDG`.
+    sizes, epsilon, n, granularity, oracle : as of `TDG`
+        ``n`` is not used; ``granularity`` is not to be chosen: it is the sizes.
     nonnegative : bool, default False
         The published post-processing: norm-sub and consistency by turns, as in `TDG` (section 4.2).
         Marginals are then distributions, answers biased, and their errors not stated

@@ -22,30 +22,15 @@ from rangeq.grids.wavegrid.interactions import Expansion, climb
 
 
 class Kernel(NamedTuple):
-    """Prior deviations of the parts of the logarithm of a density.
+    """Prior deviations of the parts of the logarithm of a density; half of the domain is 1 long."""
 
-    Half of the domain is 1 unit of length.
-
-    Attributes
-    ----------
-    trend : float
-        The coefficients of a line and a parabola, alone a normal density that the domain cuts off.
-    height, length : float
-        A smooth function of this height, with correlations exp(-(distance / length)^2 / 2).
-    points : float
-        Every cell by itself.
-    ends : float, default 0.0
-        The first cell and the last, which hold what was clipped: each by itself.
-    logarithmic : int, default 0
-        The distance of cells: 0 as they lie; 1 by the logarithms of their distances from the
-        first value, -1 from the last. A trend is then a log-normal density.
-    """
-
-    trend: float
-    height: float
+    trend: float  # of a line and a parabola, alone a normal density that the domain cuts off
+    height: float  # of a smooth function with correlations exp(-(distance / length)^2 / 2)
     length: float
-    points: float
-    ends: float = 0.0
+    points: float  # of every cell by itself
+    ends: float = 0.0  # of the first cell and the last by themselves: they hold what was clipped
+    # The distance of cells: 0 as they lie; 1 by the logarithms of their distances from the first
+    # value, -1 from the last. A trend is then a log-normal density.
     logarithmic: int = 0
 
     @property
@@ -129,38 +114,20 @@ _NEGLIGIBLE = 1e-3  # kernels of less weight are left out of the covariance
 
 
 class Density(NamedTuple):
-    """The posterior of the frequencies of cells.
+    """The posterior of the frequencies of cells."""
 
-    Attributes
-    ----------
-    frequencies : numpy.ndarray of float64
-        Shape (cells,): the mean.
-    covariance : numpy.ndarray of float64
-        Shape (cells, cells).
-    """
-
-    frequencies: Floats
-    covariance: Floats
+    frequencies: Floats  # shape (cells,): the mean
+    covariance: Floats  # shape (cells, cells)
 
 
 class Told(NamedTuple):
-    """The likelihood of an attribute: exp(scores'p - p' precision p / 2).
+    """The likelihood of an attribute: exp(scores'p - p' precision p / 2)."""
 
-    Attributes
-    ----------
-    scores, precision : numpy.ndarray of float64
-        I T and I N G: shapes (cells,) and (cells, cells).
-    widths : numpy.ndarray of float64
-        The numbers of values of the cells: without data all that are near others are equally
-        frequent.
-    apart : int, default 0
-        The number of the last cells that are no neighbours of any other.
-    """
-
-    scores: Floats
-    precision: Floats
+    scores: Floats  # I T: shape (cells,)
+    precision: Floats  # I N G: shape (cells, cells)
+    # The numbers of values of the cells: without data all that are near others are equally frequent
     widths: Floats
-    apart: int = 0
+    apart: int = 0  # how many of the last cells are no neighbours of any other
 
     @property
     def expected(self) -> Floats:
@@ -177,10 +144,7 @@ class Told(NamedTuple):
 def posterior_densities(
     told: Sequence[Told], kernels: tuple[Kernel, ...] = KERNELS
 ) -> list[Density]:
-    """The posteriors of distributions over cells.
-
-    The probabilities of kernels are learnt from all attributes together.
-    """
+    """Return posteriors over cells; kernels' probabilities are learnt from all attributes."""
     modes = [_modes(likelihood, kernels) for likelihood in told]
     if not modes:
         return []
@@ -195,10 +159,8 @@ def posterior_densities(
 
 
 def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
-    """The modes under all kernels, each sought from 0 or from the mode of the one that it extends.
-
-    That is the first of the same smooth functions, which has nothing else.
-    """
+    """Return the modes under all kernels, each sought from 0 or from that of the one it extends."""
+    # That is the first of the same smooth functions, which has nothing else
     even = np.log(told.expected)
     modes: list[_Mode] = []
     first: dict[Kernel, Floats] = {}
@@ -213,16 +175,11 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
 
 
 def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Floats:
-    """Temper the evidence of models some of which are all a little wrong.
-
-    Where no model is true, the one that is nearest overall gets a weight of nearly 1, though others
-    are nearer in parts: between two that extrapolate a tail differently, weights are decided by the
-    fit to the bulk. So such models are weighted by a power of their evidence (Gruenwald and van
-    Ommen 2017), and all together have as much as before.
-
-    Shapes: `evidence` (data sets, models), `prior` (models,), `some` (models,); returns (data
-    sets, models).
-    """
+    """Temper the evidence of models some of which are all a little wrong: (data sets, models)."""
+    # Where no model is true, the one that is nearest overall gets a weight of nearly 1, though
+    # others are nearer in parts: between two that extrapolate a tail differently, weights are
+    # decided by the fit to the bulk. So such models are weighted by a power of their evidence
+    # (Gruenwald and van Ommen 2017), and all together have as much as before.
     if not some.any():
         return evidence
     given, logarithms = evidence[:, some], np.log(prior[some])
@@ -238,11 +195,9 @@ def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Fl
 
 
 def adapted(evidence: Floats, prior: Floats, strength: float = STRENGTH) -> Floats:
-    """Posterior probabilities of models of several data sets, which share prior ones.
+    """Return posterior probabilities, (data sets, models), of models which share prior ones.
 
     These are the mode of a Dirichlet distribution about the ones given, by the EM algorithm.
-
-    Shapes: `evidence` (data sets, models), `prior` (models,); returns (data sets, models).
     """
     shares = prior
     for _ in range(_TURNS):
@@ -279,10 +234,8 @@ class _Mode(NamedTuple):
 def _mode(
     root: Floats, scores: Floats, precision: Floats, even: Floats, near: Floats | None = None
 ) -> _Mode:
-    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w).
-
-    Sought from where root w is nearest to ``near``, if that is better than 0.
-    """
+    """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w)."""
+    # Sought from where root w is nearest to `near`, if that is better than 0
 
     def at(w: Floats, _: Floats | None) -> tuple[float, Floats]:
         h = even + root @ w
@@ -316,10 +269,7 @@ def _mode(
 
 @lru_cache(maxsize=16)
 def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) -> tuple[Floats, ...]:
-    """Matrices R, one for each kernel, such that R R' is its covariance.
-
-    The part that only scales densities is taken off.
-    """
+    """Return matrices R, one for each kernel, R R' its covariance but for what scales densities."""
     near = cells - apart
     roots = []
     for kernel in kernels:

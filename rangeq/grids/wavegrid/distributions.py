@@ -31,24 +31,12 @@ _TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing f
 
 
 class Axis(NamedTuple):
-    """The distribution of an attribute.
+    """The distribution of an attribute."""
 
-    Attributes
-    ----------
-    line : Line
-        Of the cells.
-    covariance : numpy.ndarray of float64
-        Of the cells' sums: shape (cells + 1, cells + 1).
-    groups : numpy.ndarray of int64
-        Shape (cells,): the coarse cell that each cell is in.
-    mass : numpy.ndarray of float64
-        Shape (coarse cells,): their frequencies.
-    """
-
-    line: Line
-    covariance: Floats
-    groups: Items
-    mass: Floats
+    line: Line  # of the cells
+    covariance: Floats  # of the cells' sums: shape (cells + 1, cells + 1)
+    groups: Items  # shape (cells,): the coarse cell that each cell is in
+    mass: Floats  # shape (coarse cells,): their frequencies
 
     @classmethod
     def of(cls, edges: Edges, found: Density, most: int = COARSE, apart: int = 0) -> Axis:
@@ -95,10 +83,7 @@ class Axis(NamedTuple):
         return self._replace(line=Line(self.line.edges, cells), mass=mass)
 
     def place(self, ends: Items) -> Floats:
-        """The places of boundaries between values (0 .. size) among the coarse cells, by mass.
-
-        The number of a cell and part of it.
-        """
+        """The places of boundaries between values (0 .. size): a coarse cell and part of it."""
         edges = np.array(self.line.edges)
         group = self.groups[
             np.minimum(np.searchsorted(edges, ends, side="right") - 1, len(self.groups) - 1)
@@ -113,10 +98,7 @@ class Axis(NamedTuple):
         return np.where(ends == edges[-1], float(len(self.mass)), place)
 
     def merged(self, functions: Floats) -> Floats:
-        """The means of functions of cells over those of each coarse cell.
-
-        Shape (..., cells) to (..., coarse cells).
-        """
+        """Return the means of functions (..., cells) over the cells of each coarse cell."""
         cells, mass = self.line.cells, self.mass[self.groups]
         even = 1 / np.bincount(self.groups)[self.groups]
         # Conditional means given the coarse cell; in an empty one all of its cells count alike
@@ -147,32 +129,18 @@ class Joint(ABC):
 
     @abstractmethod
     def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-        """The posterior variance of what lies in rectangles, with the margins held.
+        """Return the posterior variance of what lies in rectangles, with the margins held.
 
-        Parameters
-        ----------
-        rows, columns : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-            Where they begin and where they end, as `before` takes places: shape (queries,) each.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (queries,); NaN where it is not known.
+        Shapes: `rows` and `columns` are places as of `before`, (queries,) of each end; returns
+        (queries,), NaN where it is not known.
         """
 
     @abstractmethod
     def variance_of(self, region: Floats) -> float:
-        """The posterior variance of a weighted sum of cells, with the margins held.
+        """Return the posterior variance of a weighted sum of cells; NaN where it is not known.
 
-        Parameters
-        ----------
-        region : numpy.ndarray of float64
-            Shape (cells, cells): the weights, such as which part of each cell is in a region.
-
-        Returns
-        -------
-        float
-            At least 0; NaN where it is not known.
+        Shapes: `region` (cells, cells), the weights, such as a region's part of each. Margins are
+        held.
         """
 
     @abstractmethod
@@ -196,10 +164,7 @@ class Joint(ABC):
 
     @cached_property
     def conditional(self) -> tuple[Floats, Floats]:
-        """Cumulative distributions of either attribute for each cell of the other.
-
-        Of the second for each cell of the first, and of the first for each of the second.
-        """
+        """Cumulative distributions of the second for each cell of the first, and the other way."""
         cumulative = []
         for table in (self.table, self.table.T):
             # Of the table without negative cells, as conditional distributions must increase
@@ -215,21 +180,11 @@ class Joint(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FittedJoint(Joint):
-    """The distribution of a pair that users reported on: the mean of its explanations.
-
-    Parameters
-    ----------
-    pair : Pair
-        What is known of the pair.
-    explanations : list of PairExplanation
-        Of weights 1 in sum.
-    implied : ImpliedJoint, optional
-        What other pairs imply; None for the pairs of their tree.
-    """
+    """The distribution of a pair that users reported on: the mean of its explanations."""
 
     pair: Pair
-    explanations: list[PairExplanation]
-    implied: ImpliedJoint | None = None
+    explanations: list[PairExplanation]  # of weights 1 in sum
+    implied: ImpliedJoint | None = None  # what other pairs imply; None for the pairs of their tree
 
     @cached_property
     def mean(self) -> Floats:
@@ -325,10 +280,7 @@ class FittedJoint(Joint):
         return self._mixed(means, variances)
 
     def product_variances(self, left: Floats, right: Floats) -> Floats:
-        """The posterior variance of sums of cells with weights that are products.
-
-        Shapes: `left` (queries, rows), `right` (queries, columns); returns (queries,).
-        """
+        """The posterior variance of sums of cells with weights that are products: (queries,)."""
         means, variances = [], []
         for explanation, slopes in zip(self.explanations, self._slopes, strict=True):
             inside = (np.matmul(left, slopes) * right).sum(axis=2)
@@ -373,10 +325,7 @@ class FittedJoint(Joint):
         return np.asarray(weights @ np.array(variances) + weights @ apart**2)
 
     def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> ImpliedJoint:
-        """Another distribution that is as likely, with these margins.
-
-        Shapes: `rows` and `columns` (cells,).
-        """
+        """Draw another distribution that is as likely, with these margins."""
         weights = np.array([explanation.weight for explanation in self.explanations])
         explanation = self.explanations[rng.choice(len(weights), p=weights / weights.sum())]
         # One explanation is drawn, then its parameters: a draw of the mixture, not of a normal law
@@ -405,39 +354,21 @@ class FittedJoint(Joint):
 
 
 class Link(NamedTuple):
-    """A pair on the path of a tree between two attributes, and how cells of these depend on it.
-
-    Attributes
-    ----------
-    joint : FittedJoint
-        Of the pair.
-    first, second : numpy.ndarray of float64
-        The distribution of the first attribute for each cell of the pair's nearer one, and of the
-        second for each cell of the other: shapes (cells, cells).
-    swapped : bool
-        Whether the nearer one is the pair's second attribute.
-    """
+    """A pair on the path of a tree between two attributes, and how cells of these depend on it."""
 
     joint: FittedJoint
+    # Of the first attribute for each cell of the pair's nearer one: shape (cells, cells)
     first: Floats
-    second: Floats
-    swapped: bool
+    second: Floats  # of the second attribute for each cell of the other
+    swapped: bool  # whether the nearer one is the pair's second attribute
 
 
 @dataclass(frozen=True, eq=False)
 class ImpliedJoint(Joint):
-    """The distribution of two attributes that are independent given those between them.
+    """The distribution of two attributes that are independent given those between them."""
 
-    Parameters
-    ----------
-    cells : numpy.ndarray of float64
-        Shape (cells, cells): the distribution.
-    links : tuple of Link, default ()
-        The pairs between both attributes.
-    """
-
-    cells: Floats
-    links: tuple[Link, ...] = ()
+    cells: Floats  # shape (cells, cells)
+    links: tuple[Link, ...] = ()  # the pairs between both attributes
 
     @cached_property
     def mean(self) -> Floats:
@@ -491,10 +422,7 @@ class ImpliedJoint(Joint):
 
 
 def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
-    """Join neighbouring cells into groups of about the same frequency, but none too long.
-
-    Shapes: `frequencies` (cells,); returns (cells,).
-    """
+    """Join neighbouring cells into groups, (cells,), about equally frequent, but none too long."""
     size = len(frequencies)
     if size <= most:
         return np.arange(size)
@@ -517,10 +445,7 @@ def corners(tables: Floats) -> Floats:
 
 
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """The mass before places within cells, as if cells were uniform.
-
-    Shapes: `sums` (..., rows + 1, columns + 1).
-    """
+    """Return the mass before places, as if cells were uniform; `sums` as of `corners`."""
     i, j = (
         np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
         np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),
@@ -533,28 +458,19 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
 
 
 def parts_before(places: Floats, cells: int) -> Floats:
-    """The part of each cell that lies before places, as if cells were uniform.
-
-    Shapes: `places` (m,); returns (m, cells).
-    """
+    """Return the part of each cell before places, as if cells were uniform: shape (m, cells)."""
     inside: Floats = np.clip(places[:, None] - np.arange(cells), 0.0, 1.0)
     return inside
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-    """The mass between two places along both axes.
-
-    Shapes: `sums` (..., rows + 1, columns + 1).
-    """
+    """Return the mass between two places along both axes; `sums` as of `corners`."""
     inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
     return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
 
 
 def along(sums: Floats, row: Items, columns: Floats) -> Floats:
-    """The mass before places along some rows.
-
-    Shapes: `sums` (rows, columns + 1).
-    """
+    """Return the mass before places along some rows: `sums` (rows, columns + 1)."""
     j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
     t = columns - j
     result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t
@@ -570,20 +486,18 @@ def at(sums: Floats, places: Floats) -> Floats:
 
 
 def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:
-    """A table without negative cells, brought to its margins by iterative proportional fitting.
-
-    Where noise leaves cells below 0, it leaves as much above 0 in empty ones: norm-sub takes both.
-    """
+    """Bring a table without negative cells to its margins by iterative proportional fitting."""
+    # Where noise leaves cells below 0, it leaves as much above 0 in empty ones: norm-sub takes both
     if (table >= 0).all():
         return table
     return with_margins(norm_sub(table.ravel()).reshape(table.shape), rows, columns)
 
 
 def _spread(one: PairExplanation, inside: Floats, left: Floats, right: Floats) -> Floats:
-    """The variance of sums of cells given an explanation.
+    """Return the variance of sums of cells given an explanation.
 
-    From those of the slopes of smooth terms, shape (terms, queries), and of the functions of local
-    ones along both attributes: shapes (queries, functions).
+    Shapes: `inside` (terms, queries) of smooth terms' slopes, `left` and `right` (queries,
+    functions) of local ones.
     """
     local = ((left**2 @ one.variance) * right**2).sum(axis=1)
     return np.asarray((inside * (one.fit.covariance @ inside)).sum(axis=0) + local)

@@ -125,10 +125,8 @@ class WaveEstimate(ConjunctionEstimate):
         return WaveEstimate(self.attributes, self.reports, axes, joints, self.categorical)
 
     def _ranged(self, asked: Sequence[Condition]) -> tuple[WaveEstimate, Sequence[Condition]]:
-        """Turn sets of values into ranges of an estimate of the same values in another order.
-
-        But those that are ranges as it is.
-        """
+        """Turn sets of values into ranges of an estimate of the same values in another order."""
+        # But those that are ranges as it is
         sets = {
             condition.place: condition.items
             for condition in asked
@@ -170,7 +168,7 @@ class WaveEstimate(ConjunctionEstimate):
         return super()._prefixes(attribute)
 
     def response_matrix(self, first: Any, second: Any) -> Floats:
-        """The estimated frequency of every pair of values of two attributes.
+        """Return the estimated frequency of every pair of values of two attributes.
 
         Parameters
         ----------
@@ -213,11 +211,9 @@ class WaveEstimate(ConjunctionEstimate):
     def _of_region(
         self, places: tuple[int, int], mask: npt.NDArray[np.bool_], boxes: Rectangles
     ) -> Answer:
-        """Answer a region in one sum, in which the noise of cells cancels, with its variance.
-
-        The change of an answer is that of a rectangle's, `_variances`, summed over all borders of
-        the region across either attribute.
-        """
+        """Answer a region in one sum, in which the noise of cells cancels, with its variance."""
+        # The change of an answer is that of a rectangle's, `_variances`, summed over all borders of
+        # the region across either attribute
         if not self.reports:
             return super()._of_region(places, mask, boxes)
         joint, inside = self.joints[places], mask.astype(np.float64)
@@ -266,11 +262,11 @@ class WaveEstimate(ConjunctionEstimate):
     ) -> PredictedError:
         """The squared error to expect of `answers`: the posterior variance.
 
-        To first order, for queries of any number of attributes. ``noise`` is that of attributes
-        and interactions given their priors, and holds that of users divided among pairs, and an
-        allowance for what three and more attributes have in common beyond their pairs;
-        ``sampling`` is that of the users as draws of such a distribution. What the priors cannot
-        know of is not in it: see `WaveEstimate`.
+        To first order, for queries of any number of attributes. ``noise`` is that of attributes and
+        interactions given their priors, and holds that of users divided among pairs, and an
+        allowance for what three and more attributes have in common beyond their pairs; ``sampling``
+        is that of the users as draws of such a distribution. What the priors cannot know of is not
+        in it: see `WaveEstimate`.
 
         Parameters
         ----------
@@ -299,10 +295,8 @@ class WaveEstimate(ConjunctionEstimate):
         return np.minimum(self._tables(queries)[:, 0, 0, 0], self._at_most(queries))
 
     def _at_most(self, queries: Queries) -> Floats:
-        """The frequency of the range of each attribute, the least of them.
-
-        Noise of few users may put more in a rectangle than is in its rows or its columns.
-        """
+        """Return the frequency of the range of each attribute, the least of them."""
+        # Noise of few users may put more in a rectangle than is in its rows or its columns
         ranges = zip(queries.places, queries.left.T, queries.right.T, strict=True)
         alone = [self.axes[place].line.answers(left, right) for place, left, right in ranges]
         return np.asarray(np.minimum.reduce(alone))
@@ -332,11 +326,9 @@ class WaveEstimate(ConjunctionEstimate):
         ]
 
     def _by_category(self, queries: Queries) -> Queries:
-        """Queries of each category of one attribute by itself, with the number of its query as row.
-
-        The attribute is the categorical one that the others depend on most. The others' joint
-        distribution given that it is one of several categories is not that given each.
-        """
+        """Return queries of each category of one attribute by itself, with their queries' rows."""
+        # The attribute is the categorical one that the others depend on most. The others' joint
+        # distribution given that it is one of several categories is not that given each.
         rows, places = np.arange(len(queries.rows)), queries.places
         named = [axis for axis, place in enumerate(places) if self.categorical[place]]
         if not named:
@@ -374,8 +366,8 @@ class WaveEstimate(ConjunctionEstimate):
     def _tables(self, queries: Queries, linear: bool = True) -> Floats:
         """The frequencies in, below and above both ranges, of every two attributes of a query.
 
-        Shape (queries, pairs, 3, 3): at least 0, of sums of cells of means, or of tables without
-        negative cells.
+        Shape (queries, pairs, 3, 3): at least 0, of sums of cells of means, or of non-negative
+        tables.
         """
         places, pairs = self._places(queries), list(combinations(range(len(queries.places)), 2))
         tables = np.empty((len(queries.rows), len(pairs), 3, 3))
@@ -401,10 +393,7 @@ class WaveEstimate(ConjunctionEstimate):
         return self._parts(tables, several).reshape(len(tables), -1)[:, 0]
 
     def _parts(self, tables: Floats, several: int) -> Floats:
-        """The frequencies of all combinations of in, below and above.
-
-        Of many attributes, of in and out.
-        """
+        """The frequencies of all combinations of in, below and above; of many, in and out."""
         if several > _BOTH_SIDES:
             tables = _in_and_out(tables)
         return weighted_update(tables, several, _TOLERANCE)[0]
@@ -423,13 +412,11 @@ class WaveEstimate(ConjunctionEstimate):
         return errors
 
     def _variances(self, queries: Queries) -> Floats:
-        """The variances of answers by the delta method.
-
-        An answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of its ranges' and pairs'
-        answers. dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning]
-        dF_j(beginning), the same with j and k exchanged, and what the coefficients change, as if
-        they were independent of the attributes' distributions.
-        """
+        """Return the variances of answers by the delta method."""
+        # An answer's change is sum_j g_j dm_j + sum_jk g_jk dm_jk, those of its ranges' and pairs'
+        # answers. dm_jk = Pr[k in | j at its end] dF_j(end) - Pr[k in | j at its beginning]
+        # dF_j(beginning), the same with j and k exchanged, and what the coefficients change, as if
+        # they were independent of the attributes' distributions.
         several, places = len(queries.places), self._places(queries)
         single, paired = self._sensitivities(queries)
         begins, ends, result = single.copy(), single.copy(), np.zeros(len(queries.rows))
@@ -484,11 +471,9 @@ class WaveEstimate(ConjunctionEstimate):
         return np.square(_BEYOND_PAIRS * (answers - np.prod(each, axis=0)))
 
     def _sensitivities(self, queries: Queries) -> tuple[Floats, Floats]:
-        """The slopes g of answers in those of single attributes and of pairs.
-
-        Shapes (queries, attributes) and (queries, pairs). A distribution of most entropy answers
-        with Cov(S, S)^-1 Cov(S, all in), S the indicators of the ranges and of their pairs.
-        """
+        """Slopes g of answers in single attributes and pairs: (queries, attributes or pairs)."""
+        # A distribution of most entropy answers with Cov(S, S)^-1 Cov(S, all in), S the indicators
+        # of the ranges and of their pairs
         m, several = len(queries.rows), len(queries.places)
         pairs = list(combinations(range(several), 2))
         if several == 1:

@@ -67,18 +67,11 @@ _TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing f
 
 
 class Terms(NamedTuple):
-    """Functions of an attribute, orthonormal under its distribution, of mean 0.
+    """Functions of an attribute, orthonormal under its distribution, of mean 0."""
 
-    Attributes
-    ----------
-    functions : numpy.ndarray of float64
-        psi_1, psi_2, ...: shape (cells, functions).
-    numbers : tuple of int
-        The row of tau of each: 0, 1, ... for psi_1, psi_2, ..., and -1, the last, for all that
-        belong to a value apart.
-    """
-
-    functions: Floats
+    functions: Floats  # psi_1, psi_2, ...: shape (cells, functions)
+    # The row of tau of each: 0, 1, ... for psi_1, psi_2, ..., and -1, the last, for all that belong
+    # to a value apart
     numbers: tuple[int, ...]
 
     def reordered(self, order: Items) -> Terms:
@@ -87,10 +80,7 @@ class Terms(NamedTuple):
 
 
 def terms(mass: Floats, degree: int, apart: int = 0) -> Terms:
-    """The functions psi_1 .. psi_degree on cells of this mass, and one for each that is apart.
-
-    Shapes: `mass` (cells,).
-    """
+    """Return psi_1 .. psi_degree on cells of this mass, and one function for each that is apart."""
     near = len(mass) - apart
     # Orthonormal under the distribution of the near cells; the root of their share makes them so
     # under the whole distribution, with 0 at the values apart
@@ -111,11 +101,9 @@ def terms(mass: Floats, degree: int, apart: int = 0) -> Terms:
 
 
 def _smooth(mass: Floats, degree: int) -> Floats:
-    """The functions psi_1 .. psi_degree: shape (cells, degree), or as many as the cells can have.
-
-    A cell's normal score is the mean of the normal quantiles of its ranks.
-    """
-    # Normal quantiles of 0 and 1 are infinite
+    """Return psi_1 .. psi_degree: shape (cells, degree), or as many as the cells can have."""
+    # A cell's normal score is the mean of the normal quantiles of its ranks; those of 0 and 1 are
+    # infinite
     ends = np.clip(np.concatenate([[0.0], np.cumsum(mass)]), 1e-12, 1 - 1e-12)
     rank = (ends[1:] + ends[:-1]) / 2
     density = np.exp(-(scipy.special.ndtri(ends) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -151,12 +139,8 @@ def scaled_to(
     start: Floats | None = None,
     turns: int = 300,
 ) -> tuple[Floats, Floats]:
-    """The table exp(logarithms + alpha + beta') with given margins.
-
-    By iterative proportional fitting.
-
-    Shapes: `logarithms` (rows, columns).
-    """
+    """Return the table exp(logarithms + alpha + beta') with given margins, and exp(beta)."""
+    # By iterative proportional fitting
     # A constant is absorbed by alpha, and without the maximum the exponential would overflow
     kernel = np.exp(logarithms - logarithms.max())
     right = np.ones(len(columns)) if start is None else start
@@ -175,35 +159,18 @@ def scaled_to(
 class Interaction:
     """The fit of one pair, at one degree.
 
-    Attributes
-    ----------
-    terms : tuple of (Terms, Terms)
-        psi and phi: of shapes (cells, a) and (cells, b).
-    theta : numpy.ndarray of float64
-        The coefficients: shape (a, b).
-    joint : numpy.ndarray of float64
-        P: shape (cells, cells).
-    right : numpy.ndarray of float64 or None
-        exp(beta), where the next scaling begins.
-    likelihood : float
-        The log-likelihood at theta.
-    information : numpy.ndarray of float64
-        Shape (a b, a b): the log-likelihood is about pull'theta - theta' information theta / 2
-        around theta, but for a constant.
-    pull : numpy.ndarray of float64
-        Shape (a b,): see ``information``.
-    covariance : numpy.ndarray of float64
-        Of the coefficients, a posteriori.
+    The log-likelihood is about pull'theta - theta' information theta / 2 around theta, but for a
+    constant.
     """
 
-    terms: tuple[Terms, Terms]
-    theta: Floats
-    joint: Floats
-    right: Floats | None
-    likelihood: float
-    information: Floats
-    pull: Floats
-    covariance: Floats
+    terms: tuple[Terms, Terms]  # psi and phi: shapes (cells, a) and (cells, b)
+    theta: Floats  # the coefficients: shape (a, b)
+    joint: Floats  # P: shape (cells, cells)
+    right: Floats | None  # exp(beta), where the next scaling begins
+    likelihood: float  # logarithmic, at theta
+    information: Floats  # shape (a b, a b)
+    pull: Floats  # shape (a b,)
+    covariance: Floats  # of the coefficients, a posteriori
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,19 +179,12 @@ class Halves:
 
     The log-likelihood of s = left'P right, the mass of records whose values are both in the lower
     or both in the upper half less that of the others, is score s - precision s^2 / 2.
-
-    Attributes
-    ----------
-    left, right : numpy.ndarray of float64
-        1 in the lower half of each attribute, -1 in the upper: shapes (cells,).
-    score, precision : float
-        I T and I N.
     """
 
-    left: Floats
+    left: Floats  # 1 in the lower half of the attribute, -1 in the upper: shape (cells,)
     right: Floats
-    score: float
-    precision: float
+    score: float  # I T
+    precision: float  # I N
 
     def difference(self, table: Floats) -> float:
         """The difference s of a table of shape (cells, cells)."""
@@ -248,29 +208,14 @@ class Halves:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The likelihood of a pair, and its margins.
+    """The likelihood of a pair, and its margins."""
 
-    Attributes
-    ----------
-    scores : numpy.ndarray of float64
-        I T: shape (cells, cells).
-    precision : float
-        I N.
-    grams : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-        G and H.
-    margins : tuple of (numpy.ndarray of float64, numpy.ndarray of float64)
-        The distribution of each attribute.
-    halves : Halves
-        What reports on the halves of both tell besides.
-    apart : tuple of (int, int), default (0, 0)
-        How many of the last cells of each are no neighbours of others.
-    """
-
-    scores: Floats
-    precision: float
-    grams: tuple[Floats, Floats]
-    margins: tuple[Floats, Floats]
-    halves: Halves
+    scores: Floats  # I T: shape (cells, cells)
+    precision: float  # I N
+    grams: tuple[Floats, Floats]  # G and H
+    margins: tuple[Floats, Floats]  # the distribution of each attribute
+    halves: Halves  # what reports on the halves of both tell besides
+    # How many of the last cells of each are no neighbours of others
     apart: tuple[int, int] = (0, 0)
 
     @cached_property
@@ -306,10 +251,7 @@ class Pair:
         return replace(self.independent(), terms=(left, right), theta=theta)
 
     def merged(self, groups: tuple[Items, Items]) -> Pair:
-        """The pair in fewer cells.
-
-        Shapes: `groups` (cells,).
-        """
+        """Return the pair in fewer cells, the numbers of which `groups` has for each old one."""
         shares = []
         for group, mass in zip(groups, self.margins, strict=True):
             # Within a coarse cell old cells keep their proportions: a function of the coarse cell
@@ -331,11 +273,9 @@ class Pair:
         )
 
     def refined(self, fits: Sequence[Interaction]) -> list[Interaction]:
-        """Fits of merged cells as fits of these: of the same coefficients.
-
-        Without any, where the cells have other terms, as nearly all users are in a few of them, or
-        where these coefficients leave no table with the margins.
-        """
+        """Return fits of merged cells as fits of these: of the same coefficients."""
+        # Without any, where the cells have other terms, as nearly all users are in a few of them,
+        # or where these coefficients leave no table with the margins
         coarse = fits[0].terms
         rows, columns = (
             terms(mass, sum(number >= 0 for number in coarse_terms.numbers), number_apart)
@@ -387,24 +327,16 @@ class Pair:
         return self.scores + halves - self.information(joint)
 
     def information(self, changes: Floats) -> Floats:
-        """Fisher's information about the sizes of some changes of P and each of its entries.
-
-        Shapes: `changes` (..., rows, columns); returns (..., rows, columns).
-        """
+        """Fisher's information about the sizes of some changes of P and each of its entries."""
         halves = self.halves
         waves = self.precision * (self.grams[0] @ changes @ self.grams[1])
         differences = halves.precision * (changes @ halves.right @ halves.left)
         return waves + np.multiply.outer(differences, np.outer(halves.left, halves.right))
 
     def slopes(self, psi: Floats, phi: Floats, joint: Floats) -> Floats:
-        """The derivatives dP / dtheta with the margins held.
-
-        P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
-        margins.
-
-        Shapes: `psi` (rows, a), `phi` (columns, b), `joint` (rows, columns); returns (a b,
-        rows, columns).
-        """
+        """Return the derivatives dP / dtheta with the margins held: shape (a b, rows, columns)."""
+        # P (psi phi - alpha' - beta'), where the changes alpha' and beta' cancel those of both
+        # margins
         return self._slopes(_products(psi, phi), psi, phi, joint)
 
     def _slopes(self, products: Floats, psi: Floats, phi: Floats, joint: Floats) -> Floats:
@@ -440,10 +372,7 @@ class Pair:
         return left, right
 
     def told_of(self, slopes: Floats) -> Floats:
-        """Fisher's information about the sizes of some changes of P: a product.
-
-        Shapes: `slopes` (changes, rows, columns); returns (changes, changes).
-        """
+        """Return Fisher's information about the sizes of some changes of P: (changes, changes)."""
         left, right = self._seen
         several, rows, columns = slopes.shape
         # One matrix product for all changes instead of one each; the order of the two roots does
@@ -464,10 +393,7 @@ class Pair:
         return np.asarray(slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel())
 
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
-        """The fit some steps of damped Gauss-Newton nearer to the posterior mode.
-
-        Under theta ~ N(mean, 1 / precision).
-        """
+        """Climb steps of damped Gauss-Newton to the mode under theta ~ N(mean, 1 / precision)."""
 
         psi, phi = (each.functions for each in fit.terms)
         products, start = _products(psi, phi), (fit.joint, fit.right)
@@ -519,19 +445,12 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """The prior of all pairs' coefficients.
+    """The prior of all pairs' coefficients."""
 
-    Parameters
-    ----------
-    tau : numpy.ndarray of float64
-        Shape (degree + 1, degree + 1): the deviations of the coefficients, the last of values
-        apart. Symmetric, where they are learnt from pairs.
-    mu : float
-        The mean of the first one.
-    """
-
+    # Shape (degree + 1, degree + 1): the deviations of the coefficients, the last of values apart.
+    # Symmetric, where they are learnt from pairs.
     tau: Floats
-    mu: float
+    mu: float  # the mean of the first one
 
     @classmethod
     def of(cls, degree: int, first: float, others: float, mu: float = 0.0) -> Scales:
@@ -555,18 +474,13 @@ class Scales:
 
     @property
     def log_prior(self) -> float:
-        """The logarithm of the prior of tau, 0 where it is as expected, and of mu.
-
-        tau^2 counts as if one coefficient of the expected size had been seen.
-        """
+        """The logarithm of the prior of tau, 0 where it is as expected, and of mu."""
+        # tau^2 counts as if one coefficient of the expected size had been seen
         ratio = (_expected(len(self.tau) - 1) / self.tau)[np.triu_indices(len(self.tau))] ** 2
         return float(0.5 * (np.log(ratio) - ratio + 1).sum() - 0.5 * (self.mu / _COMMON) ** 2)
 
     def evidence(self, fits: Sequence[Interaction]) -> float:
-        """Laplace's approximation of the logarithm of the evidence.
-
-        With the likelihood linearised where the pairs were last fitted.
-        """
+        """Return Laplace's log evidence, with likelihoods linearised at the last fits."""
         total = self.log_prior
         for fit in fits:
             precision, mean = (part.ravel() for part in self.prior(fit.terms))
@@ -586,11 +500,9 @@ class Scales:
         return total + 0.5 * (float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1]))
 
     def improved(self, fits: Sequence[Interaction], rounds: int = 60) -> Scales:
-        """A fixed point of tau, where the evidence of the linearised problem is stationary.
-
-        tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the same
-        two terms; the denominator is how many coefficients are known.
-        """
+        """A fixed point of tau, where the evidence of the linearised problem is stationary."""
+        # tau^2 = sum (theta - mean)^2 / sum (1 - variance / tau^2), over the coefficients of the
+        # same two terms; the denominator is how many coefficients are known
         # Pairs with the same terms are stacked, so that one call inverts all of their matrices
         alike: dict[tuple[tuple[int, ...], ...], list[Interaction]] = {}
         for fit in fits:
@@ -640,10 +552,7 @@ class Scales:
 
 
 def fitted(pairs: Mapping[Key, Pair]) -> tuple[dict[Key, Interaction], Scales]:
-    """The fits of all pairs, and their prior.
-
-    Those of pairs of which one attribute is constant have no terms.
-    """
+    """Return the fits of all pairs, without terms if one attribute is constant, and their prior."""
     result = {key: pair.start(DEGREE) for key, pair in pairs.items()}
     fits = {key: fit for key, fit in result.items() if fit.theta.size}
     scales = Scales.of(DEGREE, *_START)
@@ -730,20 +639,11 @@ _TRIES = 8  # the most times that a step that gains nothing is damped more
 
 
 class Expansion(NamedTuple, Generic[Known]):
-    """The quadratic expansion of a function around a point of P parameters.
+    """The quadratic expansion of a function around a point of P parameters."""
 
-    Attributes
-    ----------
-    known : object
-        What the caller keeps of it.
-    gradient : numpy.ndarray of float64
-        Of the function: shape (P,).
-    hessian : numpy.ndarray of float64
-        That of least squares, negated so that it is positive definite: shape (P, P).
-    """
-
-    known: Known
-    gradient: Floats
+    known: Known  # what the caller keeps of it
+    gradient: Floats  # of the function: shape (P,)
+    # That of least squares, negated so that it is positive definite: shape (P, P)
     hessian: Floats
 
 
@@ -754,10 +654,7 @@ def climb(
     steps: int,
     least_gain: float,
 ) -> tuple[Floats, float, State, Expansion[Known]]:
-    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill.
-
-    Shapes: `point` (P,).
-    """
+    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill."""
     value, state = objective(point, None)
     here, damping = expansion(point, state), 1e-3
     for _ in range(steps):

@@ -28,51 +28,27 @@ class PairLikelihood(NamedTuple):
 
     The log-likelihood of a table P is <scores, P> - precision tr(P' G P H) / 2, with the Gram
     matrices G and H of both attributes, and what halves add.
-
-    Attributes
-    ----------
-    key : tuple of (int, int)
-        The places of both attributes, the first before the second.
-    scores : numpy.ndarray of float64
-        Shape (cells, cells).
-    precision : float
-        At least 0.
-    halves : Halves
-        The likelihood of reports on the halves of both.
     """
 
-    key: Key
-    scores: Floats
-    precision: float
-    halves: Halves
+    key: Key  # the places of both attributes, the first before the second
+    scores: Floats  # shape (cells, cells)
+    precision: float  # at least 0
+    halves: Halves  # of reports on the halves of both
 
 
 class Likelihoods(NamedTuple):
-    """The likelihoods of attributes and pairs, over fine cells of the attributes.
+    """The likelihoods of attributes and pairs, over fine cells of the attributes."""
 
-    Attributes
-    ----------
-    edges : list of tuple of int
-        The cells of each attribute: see `fine_cells`.
-    told : list of Told
-        Of each attribute by itself.
-    grams : list of numpy.ndarray of float64
-        G of each attribute in all its pairs: shapes (cells, cells).
-    pairs : iterator of PairLikelihood
-        Of a pair there may be several. Made when asked for: many attributes have many pairs.
-    """
-
-    edges: list[Edges]
-    told: list[Told]
-    grams: list[Floats]
+    edges: list[Edges]  # the cells of each attribute: see `fine_cells`
+    told: list[Told]  # of each attribute by itself
+    grams: list[Floats]  # G of each attribute in all its pairs: shapes (cells, cells)
+    # Of a pair there may be several. Made when asked for: many attributes have many pairs.
     pairs: Iterator[PairLikelihood]
 
 
 def fine_cells(attributes: Domain, apart: Sequence[int] = ()) -> list[Edges]:
-    """The cells in which the distribution of each attribute is estimated: `FINE` at most.
-
-    Each of the last values that are no neighbours of others is a cell.
-    """
+    """Return the cells in which the distribution of each attribute is estimated: `FINE` at most."""
+    # Each of the last values that are no neighbours of others is a cell
     return [
         (
             *equal_cells(size - number_apart, FINE - number_apart),
@@ -83,15 +59,7 @@ def fine_cells(attributes: Domain, apart: Sequence[int] = ()) -> list[Edges]:
 
 
 class Singles:
-    """The likelihoods of attributes by themselves, over their fine cells: sums, see `Told`.
-
-    Parameters
-    ----------
-    attributes : Domain
-        Names and sizes.
-    apart : sequence of int, default ()
-        The numbers of the last values of each that are no neighbours of others; (): none.
-    """
+    """The likelihoods of attributes by themselves, over their fine cells: sums, see `Told`."""
 
     def __init__(self, attributes: Domain, apart: Sequence[int] = ()) -> None:
         self.edges = fine_cells(attributes, apart)
@@ -118,14 +86,13 @@ class Singles:
 def least_squares(
     cells: Floats, held: Floats, likely: Floats, counts: Floats, law: ContrastLaw, users: Floats
 ) -> tuple[Floats, Floats]:
-    """The scores and precision of an attribute from sums of an oracle's items: see `Told`.
+    """Return the scores and precision of an attribute from sums of an oracle's items: see `Told`.
 
-    By generalised least squares in weights of sum 0: their covariance from one user is V - f f', V
-    diagonal.
-
-    Shapes: `cells` (cuts, sums, cells), `held` (cuts, sums), `likely` (cuts, sums), `counts`
-    (sums,), `users` (cuts,).
+    Shapes: `cells` (cuts, sums, cells), `held` and `likely` (cuts, sums), `counts` (sums,), `users`
+    (cuts,).
     """
+    # By generalised least squares in weights of sum 0: their covariance from one user is V - f f',
+    # V diagonal
     inverse = 1 / (law.noise * counts + law.held * likely)
     across = (inverse * likely)[..., None]
     # 1 - f'V^-1 f is above 0 wherever there is noise; at a huge epsilon it may round to below
@@ -146,14 +113,13 @@ def least_squares(
 
 
 def weighted_functions(cells: Floats, larger: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Functions of an attribute whose products with those of another have equal precision.
+    """Return functions of an attribute whose products with another's have equal precision.
 
-    The variance of a cell of a pair is about 1 / (u v), for weights u and v along both attributes:
-    u is one over the number of items, and over the root of how much larger the variance of one is
-    than its noise.
-
-    Shapes: `larger` (cuts, sums), `counts` (sums,).
+    Shapes: `cells` (cuts, sums, cells), `larger` (cuts, sums), `counts` (sums,).
     """
+    # The variance of a cell of a pair is about 1 / (u v), for weights u and v along both
+    # attributes: u is one over the number of items, and over the root of how much larger the
+    # variance of one is than its noise
     weights = 1 / (counts * np.sqrt(1 + larger))
     # The constant is taken off under the weights, so that functions have no part in the total
     means = np.einsum("ks,ksx->kx", weights, cells) / weights.sum(axis=1, keepdims=True)
@@ -168,14 +134,10 @@ def of_waves(
     halves: Sequence[Heard],
     apart: Sequence[int] = (),
 ) -> Likelihoods:
-    """The likelihoods of the reports of `WaveGrid`.
-
-    Where the privacy loss is large, counts of cells with few users are more precise than those with
-    many: so attributes are estimated first as if all cells were alike. Of pairs it matters less
-    which cells are heavy, and they are taken to be independent for it.
-
-    Shapes: `halves` (2, 2).
-    """
+    """Return the likelihoods of the reports of `WaveGrid`."""
+    # Where the privacy loss is large, counts of cells with few users are more precise than those
+    # with many: so attributes are estimated first as if all cells were alike. Of pairs it matters
+    # less which cells are heavy, and they are taken to be independent for it.
     singles = Singles(attributes, apart)
     edges = singles.edges
     sides = [half_of(cut) for cut in edges]
@@ -282,10 +244,8 @@ def _sums(heard: Sequence[Heard]) -> _Sums:
 def _first_estimates(
     singles: Singles, cells: Mapping[tuple[int, ValueSets], Floats], sums: _Sums
 ) -> list[tuple[float, Floats]]:
-    """The number of users that reported on each attribute, and rough frequencies.
-
-    As if all sets were equally precise, by ridge regression towards equal frequencies of values.
-    """
+    """Return the users that reported on each attribute, and frequencies by ridge regression."""
+    # As if all sets were equally precise, towards equal frequencies of values
     scores = [score.copy() for score in singles.scores]
     precisions = [precision.copy() for precision in singles.precisions]
     users = np.ones(len(scores))

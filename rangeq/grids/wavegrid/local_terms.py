@@ -35,65 +35,34 @@ _NEGLIGIBLE = 0.01  # the weight below which explanations are left out
 
 
 class SmoothPrior(NamedTuple):
-    """A prior of the smooth terms of pairs.
+    """A prior of the smooth terms of pairs."""
 
-    Attributes
-    ----------
-    scales : Scales
-        Of the coefficients.
-    share : float
-        The probability of these scales, for pairs that are not independent.
-    """
-
-    scales: Scales
-    share: float
+    scales: Scales  # of the coefficients
+    share: float  # the probability of these scales, for pairs that are not independent
 
 
 class PairTerms(NamedTuple):
-    """The kinds of local terms of a pair.
-
-    Attributes
-    ----------
-    left, right : sequence of TermBasis
-        The functions of both attributes, of each kind: as many for all pairs.
-    scaled : numpy.ndarray of float64 or float, default 0.0
-        The logarithm of the prior density of what of each kind was fitted to the pair itself, 0
-        where it is highest: shape (kinds,).
-    """
+    """The kinds of local terms of a pair, as many for all pairs: functions of both attributes."""
 
     left: Sequence[TermBasis]
     right: Sequence[TermBasis]
+    # The logarithm of the prior density of what of each kind was fitted to the pair itself, 0 where
+    # it is highest: shape (kinds,)
     scaled: Floats | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class PairExplanation:
-    """An explanation of a pair, one of those that are averaged.
+    """An explanation of a pair, one of those that are averaged."""
 
-    Attributes
-    ----------
-    weight : float
-        Its posterior probability.
-    fit : Interaction
-        P, as it was fitted.
-    smooth : numpy.ndarray of float64
-        P as it gives way to the local terms: shape (cells, cells).
-    left, right : numpy.ndarray of float64
-        Functions of both attributes: shapes (cells, a) and (cells, b).
-    mean, variance : numpy.ndarray of float64
-        Of the coefficients: shape (a, b).
-    implied : bool
-        Whether P is what other pairs imply.
-    """
-
-    weight: float
-    fit: Interaction
-    smooth: Floats
-    left: Floats
-    right: Floats
-    mean: Floats
+    weight: float  # its posterior probability
+    fit: Interaction  # P, as it was fitted
+    smooth: Floats  # P as it gives way to the local terms: shape (cells, cells)
+    left: Floats  # functions of the first attribute: shape (cells, a)
+    right: Floats  # functions of the second: shape (cells, b)
+    mean: Floats  # of the coefficients: shape (a, b)
     variance: Floats
-    implied: bool
+    implied: bool  # whether P is what other pairs imply
 
     @property
     def joint(self) -> Floats:
@@ -102,54 +71,26 @@ class PairExplanation:
 
 
 class PairCandidate(NamedTuple):
-    """A P that may explain a pair.
+    """A P that may explain a pair."""
 
-    Attributes
-    ----------
-    fit : Interaction
-        P.
-    evidence : float
-        The logarithm of it without local terms.
-    directions : SmoothDirections, optional
-        The directions in which P is refitted beside local terms; None: P stays as it is, as of a
-        candidate whose weight is negligible.
-    """
-
-    fit: Interaction
-    evidence: float
+    fit: Interaction  # P
+    evidence: float  # the logarithm of it without local terms
+    # The directions in which P is refitted beside local terms; None: P stays as it is, as of a
+    # candidate whose weight is negligible
     directions: SmoothDirections | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PairCandidates(Generic[Key]):
-    """The explanations of pairs: some P, each with every kind of local terms or none.
+    """The explanations of pairs: some P, each with every kind of local terms or none."""
 
-    Attributes
-    ----------
-    pairs : mapping of Pair
-        What is known of each pair.
-    candidates : mapping of tuple of PairCandidate
-        The P of each pair: as many for all.
-    logarithms : mapping of numpy.ndarray of float64
-        Their evidence, for none and each kind of terms: shape (P, kinds + 1).
-    details : mapping of PairTerms
-        The kinds of local terms of each.
-    prior : numpy.ndarray of float64
-        The prior probability of each P: shape (P,).
-    likely : numpy.ndarray of float64
-        The prior probabilities that a pair has no local terms, and those of each kind: shape (kinds
-        + 1,).
-    implied : bool, default False
-        Whether the last P is what other pairs imply.
-    """
-
-    pairs: Mapping[Key, Pair]
-    candidates: Mapping[Key, tuple[PairCandidate, ...]]
-    logarithms: Mapping[Key, Floats]
-    details: Mapping[Key, PairTerms]
-    prior: Floats
-    likely: Floats
-    implied: bool = False
+    pairs: Mapping[Key, Pair]  # what is known of each pair
+    candidates: Mapping[Key, tuple[PairCandidate, ...]]  # the P of each pair: as many for all
+    logarithms: Mapping[Key, Floats]  # their evidence, for none and each kind: shape (P, kinds + 1)
+    details: Mapping[Key, PairTerms]  # the kinds of local terms of each
+    prior: Floats  # the prior probability of each P: shape (P,)
+    likely: Floats  # those of no local terms, and of each kind: shape (kinds + 1,)
+    implied: bool = False  # whether the last P is what other pairs imply
 
     @classmethod
     def of(
@@ -161,10 +102,7 @@ class PairCandidates(Generic[Key]):
         smooth: Mapping[Key, Sequence[Interaction]] | None = None,
         independent: float = INDEPENDENT,
     ) -> PairCandidates[Key]:
-        """The candidates of pairs: independent attributes, and the fits of smooth terms.
-
-        Shapes: `likely` (kinds + 1,).
-        """
+        """Make the candidates of pairs: independent attributes, and the fits of smooth terms."""
         dependent = [(1 - independent) * smooth_prior.share for smooth_prior in priors]
         prior = np.array([independent, *dependent] if priors else [1.0])
         scales = [smooth_prior.scales for smooth_prior in priors]
@@ -178,10 +116,7 @@ class PairCandidates(Generic[Key]):
         return cls(pairs, candidates, logarithms, details, prior, likely)
 
     def with_tables(self, tables: Mapping[Key, Floats]) -> PairCandidates[Key]:
-        """Add a P for some pairs, a table that others imply; the other pairs are left out.
-
-        Shapes: `tables` (cells, cells).
-        """
+        """Add a P for some pairs, a table that others imply; the other pairs are left out."""
         pairs = {key: pair for key, pair in self.pairs.items() if key in tables}
         candidates, logarithms = {}, {}
         for key, pair in pairs.items():

@@ -26,10 +26,8 @@ class ValueSets(ABC):
 
     Parameters
     ----------
-    size : int
-        The number of values of the attribute.
-    arcs : int
-        The number of sets.
+    size, arcs : int
+        The number of values of the attribute, and the number of sets.
     """
 
     size: int
@@ -47,19 +45,17 @@ class ValueSets(ABC):
 
     @abstractmethod
     def arc(self, configuration: Items, values: Items) -> Items:
-        """The set that holds each value.
+        """Return the set 0 .. arcs - 1 that holds each value.
 
         Parameters
         ----------
-        configuration : numpy.ndarray of int64
-            Numbers of configurations.
-        values : numpy.ndarray of int64
-            Values 0 .. size - 1, of the same shape.
+        configuration, values : numpy.ndarray of int64
+            Numbers of configurations, and values 0 .. size - 1, of one shape.
 
         Returns
         -------
         numpy.ndarray of int64
-            Sets 0 .. arcs - 1, of that shape.
+            Of that shape.
         """
 
     @abstractmethod
@@ -104,20 +100,12 @@ class Partition(ValueSets):
     elements, but for constant factors: with 2 sets the rows of a Hadamard matrix. Any two values
     are in different sets in equally many configurations, if there are as many values as vectors.
 
-    Parameters
-    ----------
-    size : int
-        The number of values of the attribute, 2 to 256.
-    arcs : int
-        The number of sets: 2 or 4, or 3 of 3 values.
+    There are 2 to 256 values, and 2 or 4 sets, or 3 of 3 values.
     """
 
     @cached_property
     def masks(self) -> Items:
-        """Bits of the set that holds a value: parities of its bits under masks.
-
-        Shape (configurations, bits): bit b of the set's number is the parity of mask b & the value.
-        """
+        """Bit b of a set is the parity of mask b & the value: shape (configurations, bits)."""
         if self.arcs == 2:
             return np.arange(1, 1 << (self.size - 1).bit_length())[:, None]
         digits = -(-(self.size - 1).bit_length() // 2)
@@ -238,10 +226,7 @@ def _path(above: Mapping[int, int], j: int, k: int) -> list[int]:
 
 
 def spanning_tree(told: Floats) -> tuple[Items, Items]:
-    """The tree of largest sum, by Prim's algorithm, for many graphs at once.
-
-    Shapes: `told` (graphs, attributes, attributes).
-    """
+    """The trees of largest sum of graphs `told` (graphs, attributes, attributes), by Prim."""
     graphs, several, _ = told.shape
     rows = np.arange(graphs)
     parents, order = np.full((graphs, several), -1), np.zeros((graphs, several), dtype=np.int64)
@@ -261,29 +246,18 @@ def spanning_tree(told: Floats) -> tuple[Items, Items]:
 
 
 class TreeAnswers(NamedTuple):
-    """Answers from trees of the pairs of queries, and their slopes in those of pairs.
+    """Answers from trees of the pairs of queries, and their slopes in those of pairs."""
 
-    Attributes
-    ----------
-    answers : numpy.ndarray of float64
-        Shape (queries,).
-    single, paired : numpy.ndarray of float64
-        Slopes in the answers of single attributes and of pairs: shapes (queries, attributes) and
-        (queries, pairs).
-    """
-
-    answers: Floats
-    single: Floats
-    paired: Floats
+    answers: Floats  # shape (queries,)
+    single: Floats  # slopes in the answers of single attributes: shape (queries, attributes)
+    paired: Floats  # and of pairs: shape (queries, pairs)
 
 
 def tree_answers(tables: Floats, several: int) -> TreeAnswers:
-    """The answers of queries over many attributes, from a tree of their pairs for each.
+    """Return the answers of queries over many attributes, from a tree of their pairs for each.
 
     With the pairs' answers p_jk and those of single attributes p_j, it is the product of p_jk over
-    the tree divided by that of p_j^(neighbours of j - 1).
-
-    Shapes: `tables` (queries, pairs, 2, 2).
+    the tree divided by that of p_j^(neighbours of j - 1). Shapes: `tables` (queries, pairs, 2, 2).
     """
     pairs = list(combinations(range(several), 2))
     m = len(tables)

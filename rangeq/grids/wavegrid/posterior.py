@@ -257,12 +257,10 @@ def _categories(pair: Pair, squares: Floats, axis: int) -> tuple[TermBasis, Floa
 def _improved(
     pair: Pair, unexplained: Floats, partner: TermBasis, squares: Floats, axis: int
 ) -> Floats:
-    """The squares of the scales after a step towards where the evidence is stationary.
-
-    s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
-    the denominator is the effective number of known coefficients of a category. No reports on
-    halves are about categories, so that the coefficients are independent.
-    """
+    """Step the squares of the scales towards where the evidence is stationary."""
+    # s_j^2 = sum c_ij^2 / tau^2 / sum (1 - variance / (tau s_j)^2), over i, for the likeliest tau:
+    # the denominator is the effective number of known coefficients of a category. No reports on
+    # halves are about categories, so that the coefficients are independent.
     categories, parts = _categories(pair, squares, axis)
     # Functions of both attributes in the order of the pair
     both = (categories, partner) if axis == 0 else (partner, categories)

@@ -32,14 +32,11 @@ def best(
 
     Parameters
     ----------
-    sizes : Schema, sequence of int, mapping or Domain
-        The number of values of each attribute: as for `WaveGrid`.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    sizes, epsilon, categorical : as of `WaveGrid`
+        The sizes of the attributes, the privacy loss of one report, and the attributes whose values
+        are categories.
     n : int
         The number of users expected, at least 1.
-    categorical : sequence of str or int, default ()
-        The attributes whose values are categories: as for `WaveGrid`.
 
     Returns
     -------
@@ -93,15 +90,11 @@ class WaveGrid(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes : Schema, sequence of int, mapping or Domain
-        The number of values of each attribute. Sizes up to 2^31: the estimate has at most 256 cells
-        along an attribute, and 64 along each of two, about equally frequent. An aggregate has at
-        most 2^24 numbers, all pairs of 23 such attributes. See `ConjunctionProtocol`. Of a
-        `frequency.Schema` the categorical attributes are known.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
-    n : int, optional
-        Not used.
+    sizes, epsilon, n : as of `ConjunctionProtocol`, or a Schema
+        Sizes up to 2^31: the estimate has at most 256 cells along an attribute, and 64 along each
+        of two, about equally frequent. An aggregate has at most 2^24 numbers, all pairs of 23 such
+        attributes. Of a `frequency.Schema` the categorical attributes and the values apart are
+        known. ``n`` is not used.
     categorical : sequence of str or int, default ()
         The attributes, by name or by place, whose values are categories: at most 256 each. With one
         or two values order does not matter.
@@ -111,8 +104,7 @@ class WaveGrid(ConjunctionProtocol):
         from what these imply, without errors. See also `second_round`.
     apart : mapping of str or int to int, default ()
         By name or by place, how many of the last values of an ordered attribute are no neighbours
-        of others, such as those that stand for missing ones. Clients do not depend on it. Of a
-        `frequency.Schema` they are known.
+        of others, such as those that stand for missing ones. Clients do not depend on it.
 
     Raises
     ------
@@ -231,8 +223,8 @@ class WaveGrid(ConjunctionProtocol):
         IncompatibleAggregate
             An aggregate is of another protocol.
         ValueError
-            A round about other attributes, or with so different an epsilon that other questions
-            were asked.
+            A round about other attributes, or at an epsilon so different that other questions were
+            asked.
         """
         if not earlier:
             return cast(WaveEstimate, super().estimate(aggregate))

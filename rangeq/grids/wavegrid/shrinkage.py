@@ -28,46 +28,24 @@ _RANK = 1e-9  # the part of the largest square below which functions are left ou
 
 
 class TermBasis(NamedTuple):
-    """Functions of an attribute of one kind, orthogonal under its Gram matrix.
+    """Functions of an attribute of one kind, orthogonal under its Gram matrix."""
 
-    Attributes
-    ----------
-    functions : numpy.ndarray of float64
-        p w: shape (cells, functions), of sum 0 each.
-    told : numpy.ndarray of float64
-        Shape (functions,): their squares under the Gram matrix.
-    """
-
-    functions: Floats
-    told: Floats
+    functions: Floats  # p w: shape (cells, functions), of sum 0 each
+    told: Floats  # shape (functions,): their squares under the Gram matrix
 
 
 class TermCells(NamedTuple):
-    """The coarse cells of an attribute, and the Gram matrix of its functions.
+    """The coarse cells of an attribute, and the Gram matrix of its functions."""
 
-    Attributes
-    ----------
-    mass : numpy.ndarray of float64
-        Shape (cells,): the distribution of the attribute.
-    starts : numpy.ndarray of int64
-        Shape (cells + 1,): where the cells begin, and the size.
-    gram : numpy.ndarray of float64
-        Shape (cells, cells).
-    apart : int, default 0
-        The number of the last cells that are no neighbours of others.
-    """
-
-    mass: Floats
-    starts: Items
-    gram: Floats
-    apart: int = 0
+    mass: Floats  # shape (cells,): the distribution of the attribute
+    starts: Items  # shape (cells + 1,): where the cells begin, and the size
+    gram: Floats  # shape (cells, cells)
+    apart: int = 0  # how many of the last cells are no neighbours of others
 
 
 def bases(cells: TermCells) -> list[TermBasis]:
-    """The kinds of local terms of an attribute, in the same order for all.
-
-    Attributes of few cells have fewer different ones.
-    """
+    """Return the kinds of local terms of an attribute, in the same order for all."""
+    # Attributes of few cells have fewer different ones
     mass, starts, gram, apart = cells
     near = len(mass) - apart
     levels = [
@@ -96,11 +74,7 @@ def each_cell(mass: Floats) -> Floats:
 
 
 def turned(root: Floats, gram: Floats) -> tuple[TermBasis, Floats]:
-    """Turn some functions so that they are orthogonal under a Gram matrix.
-
-    Shapes: `root` (cells, functions), `gram` (cells, cells); returns (functions, its
-    functions).
-    """
+    """Turn functions (cells, k) so that they are orthogonal under a Gram matrix; also the turn."""
     # The eigenvectors of the functions' Gram matrix: in turned functions scores are uncorrelated,
     # and the prior N(0, tau^2) of all coefficients is the same as before
     squares, turns = np.linalg.eigh(root.T @ gram @ root)
@@ -109,13 +83,9 @@ def turned(root: Floats, gram: Floats) -> tuple[TermBasis, Floats]:
 
 
 def dyadic(mass: Floats, starts: Items) -> list[Floats]:
-    """Functions that move mass between both halves of an interval, for each level of halving.
-
-    Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and -2
-    p_1 / (p_1 + p_2) in the second.
-
-    Shapes: `mass` (cells,), `starts` (cells + 1,); returns (cells, functions).
-    """
+    """Functions that move mass between both halves of an interval, for each level of halving."""
+    # Relative to the distribution they are 2 p_2 / (p_1 + p_2) in the first half, of mass p_1, and
+    # -2 p_1 / (p_1 + p_2) in the second
     middles, result = (starts[1:] + starts[:-1]) / 2, []
     for level in range(LEVELS):
         part = np.minimum((middles * (2 << level) / starts[-1]).astype(np.int64), (2 << level) - 1)
@@ -158,10 +128,7 @@ SCALES = np.geomspace(0.02, 16.0, 12)
 
 
 def scores_of(unexplained: Floats, both: tuple[TermBasis, TermBasis]) -> Floats:
-    """The scores of the coefficients of local terms.
-
-    Shapes: `unexplained` (cells, cells); returns (functions of the first, of the second).
-    """
+    """Return the scores of the coefficients of local terms: (of the first, of the second)."""
     left, right = both
     return np.asarray(left.functions.T @ unexplained @ right.functions)
 
@@ -171,22 +138,12 @@ class Shrinkage(NamedTuple):
 
     For each tau of `SCALES`. The precision of the coefficients is diagonal plus the outer product
     that reports on halves add (Sherman and Morrison).
-
-    Attributes
-    ----------
-    alone : numpy.ndarray of float64
-        Their variances without reports on halves: shape (scales, a, b).
-    along : numpy.ndarray of float64
-        These times what reports on halves tell: shape (scales, a, b).
-    stretched, lost : numpy.ndarray of float64
-        The factor that halves add to the determinant of tau^2 times the precision, and the
-        logarithm of that: shape (scales,).
     """
 
-    alone: Floats
-    along: Floats
-    stretched: Floats
-    lost: Floats
+    alone: Floats  # their variances without reports on halves: shape (scales, a, b)
+    along: Floats  # these times what reports on halves tell: shape (scales, a, b)
+    stretched: Floats  # the factor of halves in the determinant of tau^2 precision: shape (scales,)
+    lost: Floats  # the logarithm of that
 
     @classmethod
     def of(cls, pair: Pair, both: tuple[TermBasis, TermBasis]) -> Shrinkage:
@@ -215,10 +172,7 @@ class Shrinkage(NamedTuple):
         return np.asarray(0.5 * (explained - pulled - self.lost))
 
     def times_covariance(self, tables: Floats) -> Floats:
-        """Some tables of coefficients times the covariance of these.
-
-        Shapes: `tables` (tables, a, b); returns (scales, tables, a b).
-        """
+        """Tables of coefficients times the covariance of these: shape (scales, tables, a b)."""
         flat = tables.reshape(len(tables), self.along[0].size)
         along = self.along.reshape(len(SCALES), 1, flat.shape[1])
         pulled = (along @ flat.T).transpose(0, 2, 1) / self.stretched[:, None, None]
@@ -268,24 +222,13 @@ _EMPTY = 1e-12  # A positive number that keeps quotients of nothing by nothing f
 
 
 class Adjustment(NamedTuple):
-    """The adjustment of a fit beside a kind of local terms, for each tau.
+    """The adjustment of a fit beside a kind of local terms, for each tau."""
 
-    Attributes
-    ----------
-    moved : numpy.ndarray of float64
-        The mean of z: shape (scales, directions).
-    evidence : numpy.ndarray of float64
-        The term added to the log evidence: shape (scales,).
-    covariance : numpy.ndarray of float64
-        Of z: shape (scales, directions, directions).
-    following : numpy.ndarray of float64
-        The decrease of the coefficients' conditional mean for each unit of z: shape (scales,
-        directions, a b).
-    """
-
-    moved: Floats
-    evidence: Floats
-    covariance: Floats
+    moved: Floats  # the mean of z: shape (scales, directions)
+    evidence: Floats  # the term added to the log evidence: shape (scales,)
+    covariance: Floats  # of z: shape (scales, directions, directions)
+    # The decrease of the coefficients' conditional mean for each unit of z: shape (scales,
+    # directions, a b)
     following: Floats
 
     @property
@@ -300,20 +243,12 @@ class Adjustment(NamedTuple):
 
 
 class SmoothDirections(NamedTuple):
-    """The directions of a fit that reports determine.
+    """The directions of a fit that reports determine."""
 
-    Attributes
-    ----------
-    slopes : numpy.ndarray of float64
-        dP / dz: shape (directions, cells, cells).
-    information : numpy.ndarray of float64
-        That about z and each entry of the table: shape (directions, cells, cells).
-    distances : numpy.ndarray of float64
-        Shape (directions, directions): z'(distances) z is the mean square of relative changes of P.
-    """
-
-    slopes: Floats
+    slopes: Floats  # dP / dz: shape (directions, cells, cells)
+    # That about z and each entry of the table: shape (directions, cells, cells)
     information: Floats
+    # Shape (directions, directions): z'(distances) z is the mean square of relative changes of P
     distances: Floats
 
     @classmethod
@@ -342,10 +277,7 @@ class SmoothDirections(NamedTuple):
     def adjusted(
         self, shrinkage: Shrinkage, both: tuple[TermBasis, TermBasis], scores: Floats
     ) -> Adjustment:
-        """The fit beside a kind of local terms.
-
-        Shapes: `scores` (a, b).
-        """
+        """Return the adjustment of the fit beside a kind of local terms."""
         left, right = both
         lost = left.functions.T @ self.information @ right.functions
         # c is integrated out (Schur complement): z sees I - L C L' with the covariance C of c, and

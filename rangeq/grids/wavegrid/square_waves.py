@@ -71,20 +71,12 @@ class Wave(ValueSets):
     and the negative half-waves of a square wave. Levels end where an arc is one value, or one of
     `FINE` equal cells; there are at least as many phases as those in an arc, up to `PHASES`.
 
-    Parameters
-    ----------
-    size : int
-        The number of values of the attribute.
-    arcs : int
-        g, the number of sets: a power of two, or that of the values.
+    The number of sets g is a power of two, or that of the values.
     """
 
     @cached_property
     def phases(self) -> tuple[int, ...]:
-        """The numbers of phases at each level: powers of two.
-
-        Of a constant attribute nothing is asked.
-        """
+        """The numbers of phases at each level: powers of two; (1,) for a constant attribute."""
         if self.arcs == 1:
             return (1,)
         cells = min(self.size, FINE)
@@ -103,22 +95,18 @@ class Wave(ValueSets):
 
     @cached_property
     def deck(self) -> Items:
-        """All configurations, each as often as it is likely.
-
-        A level is twice as likely as the next, and its phases are equally so. Answers depend most
-        on sums of many values, about which the finest levels have least information.
-        """
+        """All configurations, each as often as it is likely."""
+        # A level is twice as likely as the next, and its phases are equally so: answers depend most
+        # on sums of many values, about which the finest levels have least information
         level, _, phases = self.cuts
         return np.repeat(
             np.arange(len(level)), (max(self.phases) // phases) << (len(self.phases) - 1 - level)
         )
 
     def arc(self, configuration: Items, values: Items) -> Items:
-        """The arc that holds the middle of each value.
-
-        That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
-        client and server never differ.
-        """
+        """Return the arc that holds the middle of each value."""
+        # That is floor(g (x + 1/2) 2^m / size + (phase + 1/2) / phases) mod g, in integers, so that
+        # client and server never differ
         level, phase, phases = (of[configuration] for of in self.cuts)
         whole = (
             ((2 * values + 1) << level) * (self.arcs * phases) + (2 * phase + 1) * self.size
@@ -168,10 +156,9 @@ class WaveCells(PublicDraw):
 
     Parameters
     ----------
-    domain : int
-        The number of different records of the waves' attributes.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report.
+    domain, epsilon : int, and float or Rational
+        The number of different records of the waves' attributes, and the privacy loss of one
+        report.
     waves : tuple of Wave or Partition
         One for each attribute.
     """
@@ -246,16 +233,14 @@ class WaveCells(PublicDraw):
     def drawn_counts(
         self, shares: Floats, users: int, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        """Counts with the distribution of those of users drawn from a population.
-
-        The cost does not depend on their number.
+        """Draw counts with the distribution of those of users drawn from a population.
 
         Parameters
         ----------
         shares : numpy.ndarray of float64
             Shape (sizes of the waves,): the records' shares of the population, of sum 1.
         users : int
-            The number of users who report.
+            The number of users who report: the cost does not depend on it.
         rng : numpy.random.Generator
             The randomness.
 
@@ -304,10 +289,8 @@ def held(oracle: SubsetSelection, counts: npt.NDArray[np.int64]) -> Floats:
 
 
 def information(oracle: SubsetSelection) -> float:
-    """The least precision of the score of an orthonormal function of the cells, from one report.
-
-    (p - q)^2 (D - 1) / (k (D - k)) for sets of k of D cells.
-    """
+    """Return the least precision of an orthonormal function's score from one report."""
+    # (p - q)^2 (D - 1) / (k (D - k)) for sets of k of D cells
     cells, k = oracle.domain, oracle.size
     return float((oracle.p - oracle.q) ** 2 * (cells - 1) / (k * (cells - k))) if cells > 1 else 0.0
 
@@ -317,15 +300,13 @@ class Heard(NamedTuple):
 
     Attributes
     ----------
-    places : tuple of int
-        The places of its attributes.
+    places, waves : tuple of int, and tuple of ValueSets
+        Of each attribute; halves have no waves.
     law : ContrastLaw
         The error law of the estimates of one report.
     held : numpy.ndarray of float64
         Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
         each configuration are in each cell. Of halves (2, 2).
-    waves : tuple of ValueSets
-        Of each attribute; of halves none.
     """
 
     places: tuple[int, ...]
@@ -335,10 +316,7 @@ class Heard(NamedTuple):
 
 
 def half_of(edges: Edges) -> Floats:
-    """The function 1 on cells in the lower half of the values, -1 on those in the upper.
-
-    Shape (cells,); in between for a cell in both.
-    """
+    """Return 1 on cells in the lower half of the values, -1 in the upper, in between for both."""
     ends = np.array(edges)
     lower = np.diff(np.minimum(ends, ends[-1] // 2))
     return np.asarray(2 * lower / np.diff(ends) - 1)
@@ -353,12 +331,8 @@ class WaveChannel(GroupChannel):
 
     Parameters
     ----------
-    domain : int
-        The number of different records.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss of one report: of the whole record.
-    attributes : Domain
-        Of the records.
+    domain, epsilon, attributes : as of `RecordChannel`
+        Of the whole records.
     categorical : tuple of bool
         For each attribute whether its values are categories.
     pairs : tuple of (int, int), optional
