@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from mechdesign import Mechanism, Privacy, design, losses, named, plot
 from mechdesign.losses import L0, L1, L2
-from mechdesign.mechanism.error_distribution import ErrorDistribution
+from mechdesign.mechanism.table import ErrorDistribution
 
 SCALED = "scaled L0 (eq. 6.1)"
 

@@ -19,9 +19,8 @@ from .oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch,
 from .oracles.hadamard_response import HRR
 from .oracles.local_hashing import OLH
 from .oracles.projective_geometry import ProjectiveGeometry
-from .oracles.randomized_response import GRR, RR
+from .oracles.randomized_response import GRR, RR, Tabular
 from .oracles.subset_selection import SubsetSelection
-from .oracles.tabular_response import Tabular
 from .oracles.unary_encoding import OUE, SUE
 from .planning.measured_errors import MeasuredErrors, measure_errors
 from .planning.survey_plan import SurveyPlan, plan_survey

@@ -24,10 +24,9 @@ from .exceptions import (
     TooLarge,
 )
 from .lp.constraints import Constraints
-from .mechanism.error_distribution import ErrorDistribution
 from .mechanism.explanation import Explanation, explain
 from .mechanism.mechanism import Mechanism
-from .mechanism.table import Audit
+from .mechanism.table import Audit, ErrorDistribution
 from .mechanism.unbiased_estimate import UnbiasedEstimate
 from .mechanism.values import Bands, CountPairs, Counts, Values
 from .optimisation.certificate import Certificate, Verification

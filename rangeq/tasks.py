@@ -19,8 +19,8 @@ from rangeq.core import RangeProtocol, checked_shares
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import ExpectedRecords
 from rangeq.grids.simulated_errors import conjunction_errors
+from rangeq.grids.systems.haar import MSW
 from rangeq.grids.systems.hio_lhio import HIO, LHIO
-from rangeq.grids.systems.msw import MSW
 from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid, checked_apart, checked_categorical
 from rangeq.local.circular import CircularHistogram

@@ -28,8 +28,8 @@ import numpy as np
 
 from frequency import HRR, Survey
 from frequency.core.aggregate import canonical
-from frequency.core.deployable import json_integer
 from frequency.core.protocol import Protocol, channel_of
+from frequency.core.transport import json_integer
 from tests.clients.cases import KEPT, Case, Kept, families
 
 FOLDER = Path(__file__).resolve().parents[1] / "clients" / "vectors"

@@ -35,7 +35,7 @@ from matplotlib.figure import Figure
 from statsmodels.datasets import fair
 
 from mechdesign import Privacy
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.plot import look, style
 from mechdesign.tables import SuppressionRule, compare_suppression, reconstruct
 

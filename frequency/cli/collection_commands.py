@@ -27,7 +27,7 @@ from frequency.storage import (
     save_aggregate,
     write_reports,
 )
-from frequency.storage.formats import SUFFIXES
+from frequency.storage.protocol_file import SUFFIXES
 from frequency.storage.table import shuffled
 from mechdesign import InvalidFile
 from mechdesign.base import (

@@ -16,12 +16,18 @@ from .answer import (
     ConfidenceInterval,
     about_ranges,
     bare_tuple,
+    checked_sample,
     conditions,
+    fractions,
     normal_quantile,
     of_each,
+    place_along,
     place_of,
     plain,
+    quantile,
+    shared_out,
     with_items,
+    woodruff,
 )
 from .blanket import (
     JointLaw,
@@ -33,11 +39,10 @@ from .blanket import (
     two_likelihoods,
 )
 from .channel import LARGEST_LIST, UNNUMBERED, Channel, Reports, local_privacy, smallest_integer
-from .deployable import Step, coin, json_integer, json_integers, lies, sponge, tossed, unstated
 from .enumerated_oracle import EnumeratedOracle
 from .estimate import Estimate, Estimator, OfPopulation
 from .likelihood import Ascent, Fit, Likelihood, maximised, of_signs, stopped_early
-from .mixture import Mixture, weights_of
+from .mixture import Mixture, Relabelled, weights_of
 from .oracle import (
     Oracle,
     Support,
@@ -50,12 +55,22 @@ from .oracle import (
 )
 from .posterior import empirical_bayes
 from .protocol import Protocol, channel_of
-from .public_coins import Menu
 from .public_draw import PublicDraw
-from .quantiles import checked_sample, fractions, place_along, quantile, shared_out, woodruff
-from .relabelled import Relabelled
 from .tally import Sample, bits, cells, public, signs
-from .transport import WIRE, Batch, new_id
+from .transport import (
+    WIRE,
+    Batch,
+    Menu,
+    Step,
+    coin,
+    json_integer,
+    json_integers,
+    lies,
+    new_id,
+    sponge,
+    tossed,
+    unstated,
+)
 
 __all__ = [
     "LARGEST_LIST",

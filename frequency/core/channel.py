@@ -37,11 +37,18 @@ from frequency.core.blanket import (
     of_two_likelihoods,
     two_likelihoods,
 )
-from frequency.core.deployable import Step, json_integer, signed, sponge, unstated, width_of
-from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, cells
+from frequency.core.transport import (
+    Menu,
+    Step,
+    Transport,
+    json_integer,
+    signed,
+    sponge,
+    unstated,
+    width_of,
+)
 from frequency.core.transport import Reports as Reports
-from frequency.core.transport import Transport
 from frequency.exceptions import IncompatibleAggregate, InvalidValue
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws

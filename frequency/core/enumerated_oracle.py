@@ -18,8 +18,8 @@ from frequency.algebra import WORD, Coins
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import ALIKE, JointLaw, joint_law_of, law_above
 from frequency.core.channel import Reports, smallest_integer
-from frequency.core.deployable import Step, json_integer, json_integers
 from frequency.core.oracle import Oracle, spread_out, variance_of, variance_of_scores
+from frequency.core.transport import Step, json_integer, json_integers
 from frequency.exceptions import NotIdentifiable
 from mechdesign import Audit, Mechanism
 from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws, attack_laws_of

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from frequency.clients.device import Client, load_client
 from frequency.core.aggregate import Aggregate
 from frequency.core.channel import Channel, Reports, client_of
-from frequency.core.deployable import Step
+from frequency.core.transport import Step
 from mechdesign import Audit, Privacy
 from mechdesign.accounting.pair_law import PairLaw, PairLaws
 from mechdesign.symbolic import PrivacyProof

@@ -17,10 +17,9 @@ from frequency.algebra import Coins, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import JointLaw, mixed
 from frequency.core.channel import Channel, Reports
-from frequency.core.deployable import Step, tossed, unstated
 from frequency.core.oracle import Oracle
-from frequency.core.public_coins import Menu
 from frequency.core.tally import Sample, public
+from frequency.core.transport import Menu, Step, tossed, unstated
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base import BitSource, Floats, Items

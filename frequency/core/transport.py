@@ -8,16 +8,18 @@ short, of another channel, or such that no client can have sent it, is an error 
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import REPORTS, pack, unpack
+from frequency.core.aggregate import REPORTS, canonical, pack, unpack
 from frequency.exceptions import InvalidReport
 from mechdesign.base import TEXT, matching, shown
 from mechdesign.base import reason as plainly
@@ -194,3 +196,106 @@ class Transport:
             tally,
         )
         return reports[possible]
+
+
+# ------------------------------------------------------------------------------------------------
+# Descriptions: the client half as data, which runs on devices that have no packages.
+
+
+_EXACT = 1 << 53  # larger integers are text in JSON, as JavaScript has floats there
+
+
+Step: TypeAlias = dict[
+    str, Any
+]  #: A step of a description: its name under "do", and what it needs.
+
+
+def signed(content: dict[str, Any]) -> dict[str, Any]:
+    """A description with its digest."""
+    return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
+
+
+def unstated(channel: object) -> TypeError:
+    """The error of channels of one's own without a description."""
+    return TypeError(f"{type(channel).__name__} does not state its client half as steps")
+
+
+def sponge(text: str, size: int) -> bytes:
+    """The first bytes of SHAKE-256 of a text."""
+    return hashlib.shake_256(text.encode()).digest(size)
+
+
+def json_integer(value: int) -> int | str:
+    """An integer as descriptions hold it: as text where JavaScript would round it."""
+    return int(value) if abs(value) < _EXACT else str(int(value))
+
+
+def json_integers(values: Iterable[int]) -> list[int | str]:
+    """Integers as descriptions hold them."""
+    return [json_integer(value) for value in values]
+
+
+def width_of(largest: int) -> int:
+    """The bytes of the narrowest unsigned integer that holds 0 .. largest."""
+    return next(size for size in (1, 2, 4, 8) if largest < 1 << (8 * size))
+
+
+def coin(values: range) -> dict[str, Any]:
+    """A public coin that is each of some numbers with the same probability."""
+    count, width = json_integer(len(values)), width_of(values.stop - 1)
+    return {"start": values.start, "count": count, "width": width}
+
+
+def tossed(
+    coins: Sequence[dict[str, Any]], cell: list[Any], then: dict[str, Any]
+) -> dict[str, Any]:
+    """The step that tosses public coins, and goes on with what they make of the item."""
+    return {"do": "public", "coins": list(coins), "distinct": False, "cell": cell, "then": then}
+
+
+def lies(outcomes: int, lie: int, width: int = 1, **more: Any) -> Step:
+    """The step that tells one of so many outcomes by randomised response."""
+    told = {"outcomes": outcomes, "lie": json_integer(lie), "width": width}
+    return {"do": "lie", **told, "field": None, "signs": 0, **more}
+
+
+# ------------------------------------------------------------------------------------------------
+# Reports that public coins draw for users of whom nothing is known, several at a time.
+
+
+Number = TypeVar("Number", int, Fraction)
+
+
+class Menu(NamedTuple):
+    """Some reports of one kind, of which every item makes about as many likely as any other.
+
+    Attributes
+    ----------
+    candidates : int
+        How many reports, at least 1. If there are several, their likelihoods have two values.
+    least, most : int
+        How many of them an item makes likely, the others being unlikely.
+    """
+
+    candidates: int
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, alternatives: int, likely: int, largest: int) -> Menu:
+        """The menu of the first up to ``largest`` of some alternatives, with all its bounds.
+
+        Every item makes ``likely`` of all alternatives likely.
+        """
+        if largest == 1:
+            return cls(1, 0, 1)
+        candidates = min(alternatives, largest)
+        least = max(0, candidates - (alternatives - likely))
+        return cls(candidates, least, min(candidates, likely))
+
+    def ends(self, low: Number, high: Number) -> tuple[Number, Number]:
+        """The least and the largest sum over the menu of numbers ``low`` and ``high``."""
+        return (
+            self.least * high + (self.candidates - self.least) * low,
+            self.most * high + (self.candidates - self.most) * low,
+        )

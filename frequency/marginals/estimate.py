@@ -19,8 +19,7 @@ from frequency.core import (
     conditions,
 )
 from frequency.exceptions import UnknownVariance
-from frequency.marginals.log_linear import Moments, cas, characters
-from frequency.marginals.model import MarginalModel
+from frequency.marginals.log_linear import MarginalModel, Moments, cas, characters
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items

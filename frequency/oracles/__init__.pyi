@@ -2,9 +2,8 @@ from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch, JLOracl
 from .hadamard_response import HRR, SignChannel
 from .local_hashing import OLH
 from .projective_geometry import ProjectiveGeometry
-from .randomized_response import GRR
+from .randomized_response import GRR, NAMED, OracleChoice, choices_of, name_of, oracle_over
 from .subset_selection import SubsetSelection
-from .tabular_response import NAMED, OracleChoice, choices_of, name_of, oracle_over
 from .unary_encoding import OUE, SUE, UnaryEncoding, bits_at, column_sums, packed, symmetric_proof
 
 __all__ = [

@@ -1,10 +1,9 @@
 from .attribute import Attribute
 from .categorical import Boolean, Categorical, Text
-from .dates import Dates
 from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate
-from .numeric import Numeric, Ordered
+from .numeric import Dates, Numeric, Ordered
 from .schema import Encoded, Schema
 from .survey import ClippedValues, Survey
 

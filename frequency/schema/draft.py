@@ -14,8 +14,7 @@ from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.schema.attribute import MISSING, Attribute
 from frequency.schema.categorical import LONGEST, Boolean, Categorical, Text, truth_of
 from frequency.schema.column import Column, is_no_value, number_of, texts_of, time_of
-from frequency.schema.dates import Dates, Every
-from frequency.schema.numeric import LARGEST, Numeric
+from frequency.schema.numeric import LARGEST, Dates, Every, Numeric
 from frequency.schema.schema import Schema
 from mechdesign.base import Items, shown
 from mechdesign.exceptions import InvalidTable

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from frequency.schema.attribute import Attribute
 from frequency.schema.categorical import Boolean, Categorical, Text
 from frequency.schema.column import columns_of
-from frequency.schema.dates import Dates
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
-from frequency.schema.numeric import Numeric, Ordered
+from frequency.schema.numeric import Dates, Numeric, Ordered
 from mechdesign.base import (
     JSON_BYTES,
     aligned,

@@ -32,8 +32,12 @@ from frequency.core import Aggregate, channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.batch_file import RefusedFile
 from frequency.storage.collection import Collected, aggregate_files
-from frequency.storage.formats import read_reports, write_reports
-from frequency.storage.protocol_file import load_protocol, save_protocol
+from frequency.storage.protocol_file import (
+    load_protocol,
+    read_reports,
+    save_protocol,
+    write_reports,
+)
 from mechdesign.base import opened, replacing
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ import numpy as np
 from frequency.core import REPORTS, Aggregate, Channel, channel_of, differing
 from frequency.exceptions import IncompatibleAggregate
 from frequency.storage.batch_file import Outline, RefusedFile, batch_of
-from frequency.storage.formats import Paths, file_of, listing_of
+from frequency.storage.protocol_file import Paths, file_of, listing_of
 from frequency.storage.workers import (
     FileEntry,
     FilePiece,
@@ -312,7 +312,7 @@ def aggregate_files(
 
 def _pool(workers: int, client: Any) -> AbstractContextManager[Pool]:
     if client is not None:
-        from frequency.storage.distributed import Cluster  # of an extra
+        from frequency.storage.workers import Cluster  # of an extra
 
         return nullcontext(Cluster(client))
     return nullcontext(Here()) if workers == 1 else processes(workers)

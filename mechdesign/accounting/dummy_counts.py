@@ -41,7 +41,7 @@ from flint import arb
 from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below, float_above
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.base import BitSource, Rational, ball, brief, precision
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.privacy import exact_epsilon
 
 LARGEST_CENTRE = 1 << 24  #: The most dummies of a kind that a shuffler adds on average.

@@ -47,7 +47,7 @@ from flint import arb
 from mechdesign.accounting.pair_law import PrivacyCurve, exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
 from mechdesign.base import Rational, ball, brief, exact, precision, set_fields
-from mechdesign.noise.discrete_gaussian import DiscreteGaussian
+from mechdesign.noise.discrete import DiscreteGaussian
 
 LEAST_SIGMA2 = 1 << 32  #: The least sigma^2 of discrete Gaussian noise on a fine grid.
 

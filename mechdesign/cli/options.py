@@ -158,7 +158,7 @@ def add_properties(
 
 
 def add_labelled_counts(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add a table, and ``--count``, as `mechdesign.tables.counts_csv.read_counts` reads it."""
+    """Add a table, and ``--count``, as `mechdesign.tables.axes.read_counts` reads it."""
     parser.add_argument(
         name,
         type=Path,

@@ -46,7 +46,7 @@ from mechdesign.tables import (
     release,
     release_contingency,
 )
-from mechdesign.tables.counts_csv import read_counts, read_groups
+from mechdesign.tables.axes import read_counts, read_groups
 from mechdesign.tables.design_cache import TOTAL
 
 _SHOWN = 8  # sizes of groups whose errors are printed; --json has all

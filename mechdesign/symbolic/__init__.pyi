@@ -1,13 +1,3 @@
-from .closed_forms import (
-    explicit_fair,
-    geometric,
-    hadamard,
-    krr,
-    optimized_unary,
-    randomized_response,
-    subset_selection,
-    uniform,
-)
 from .critical_regions import CriticalRegion, Unproved, explain, parametric
 from .privacy_proof import Acceptance, OneBitProof, PrivacyProof
 from .proof_rules import (
@@ -23,7 +13,19 @@ from .proof_rules import (
     ReportKind,
 )
 from .semialgebraic import ALPHA, AlphaInterval, RationalFunction, Region, Root
-from .table import NotPolynomial, SymbolicAudit, SymbolicMechanism
+from .table import (
+    NotPolynomial,
+    SymbolicAudit,
+    SymbolicMechanism,
+    explicit_fair,
+    geometric,
+    hadamard,
+    krr,
+    optimized_unary,
+    randomized_response,
+    subset_selection,
+    uniform,
+)
 from .table_proof import TableProof
 
 __all__ = [

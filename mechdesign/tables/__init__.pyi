@@ -6,7 +6,7 @@ from .contingency import (
     release_contingency,
 )
 from .design_cache import DesignCache
-from .estimates import CellEstimate, TotalEstimate
+from .estimates import CellEstimate, TotalEstimate, WeightedEstimate
 from .suppression import SuppressedTable, SuppressionRule
 from .suppression_comparison import (
     ComparedEntry,
@@ -16,7 +16,6 @@ from .suppression_comparison import (
 )
 from .suppression_reconstruction import TableReconstruction, reconstruct
 from .table_release import ContingencyStatement, Neighbours, TableRelease, TableStatement, release
-from .weighted_estimate import WeightedEstimate
 
 __all__ = [
     "Axes",

@@ -14,7 +14,7 @@ import scipy
 from mechdesign.base import Booleans, Floats, Integers, aligned
 from mechdesign.exceptions import SolverFailure
 from mechdesign.tables.axes import Axes, Where
-from mechdesign.tables.weighted_estimate import MeasurementErrors, WeightedEstimate
+from mechdesign.tables.estimates import MeasurementErrors, WeightedEstimate
 
 # ------------------------------------------------------------------------------------------------
 # Weighted least squares: one estimate of cells from measurements of the cells and of sums of them.

@@ -56,7 +56,7 @@ from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
 from mechdesign.mechanism.files import Work
 from mechdesign.mechanism.mechanism import Mechanism
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
@@ -69,8 +69,8 @@ from mechdesign.tables.consistent_table import (
     indicators,
     nearest_whole,
 )
+from mechdesign.tables.estimates import MeasuredCells, MeasurementErrors, WeightedEstimate
 from mechdesign.tables.table_release import ContingencyStatement, TableRelease, release
-from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors, WeightedEstimate
 
 FORMAT, VERSION = "mechdesign.contingency", 1
 

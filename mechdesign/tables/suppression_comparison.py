@@ -29,7 +29,7 @@ from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.losses import Loss
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.design_cache import DesignCache

@@ -1,4 +1,3 @@
-from .decisions import BestDecision, bayes_decision, total_variation
 from .information import (
     ChiSquareDivergence,
     Divergence,
@@ -6,7 +5,7 @@ from .information import (
     KullbackLeibler,
     MutualInformation,
 )
-from .sublinear_utility import Merged, Utility
+from .sublinear_utility import BestDecision, Merged, Utility, bayes_decision, total_variation
 
 __all__ = [
     "BestDecision",

@@ -19,8 +19,8 @@ from flint import arb, fmpq
 from mechdesign.base import Booleans, Floats, Rational, set_fields
 from mechdesign.lp.basis import ONE, ZERO, to_fmpq, to_fraction
 from mechdesign.lp.highs import to_float
-from mechdesign.utilities.decisions import BestDecision
 from mechdesign.utilities.sublinear_utility import (
+    BestDecision,
     Merged,
     Number,
     Pattern,

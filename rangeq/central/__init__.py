@@ -8,8 +8,8 @@ Then one count of every level of a tree changes, by one.
 `CentralFlat` asks for the cells alone (`rangeq.Flat` is its local namesake); `Hierarchy` for the
 nodes of a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for
 Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
-`mechdesign.noise.discrete_laplace`.
-`mechdesign.noise.discrete_laplace`.
+`mechdesign.noise.discrete`.
+`mechdesign.noise.discrete`.
 
 >>> import numpy as np
 >>> from rangeq.central import Hierarchy, Wavelet, best_branching, workload_optimal

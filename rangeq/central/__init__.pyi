@@ -1,5 +1,4 @@
 from .branching import Branching, Branchings, best_branching
-from .budget import Budget
 from .estimate import CentralEstimate, ConfidenceInterval, Number
 from .hierarchy import CentralFlat, Hierarchy, Wavelet
 from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram, InvalidRange, count_cells
@@ -12,7 +11,7 @@ from .matrix_mechanism.spectral_strategy import SpectralStrategy
 from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
-from .mechanism import LEAST_EPSILON, CentralMechanism
+from .mechanism import LEAST_EPSILON, Budget, CentralMechanism
 from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
 from .regions import Region, Regions

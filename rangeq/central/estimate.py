@@ -23,8 +23,8 @@ from frequency.core import (
 )
 from frequency.core import ConfidenceInterval as ConfidenceInterval
 from mechdesign.base import Floats, Integers
-from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.inputs import Query
+from rangeq.central.regions import FewestNodes
 from rangeq.core import BoxSums, halved
 
 #: A float for a range given by two integers, an array for ranges given by arrays.
@@ -280,7 +280,7 @@ class CentralEstimate(ABC):
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
         """Return the least cell with at least the fraction phi of the users at or below it.
 
-        A noisy cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
+        A noisy cdf may reach phi more than once: see `frequency.core.answer.quantile`.
 
         Parameters
         ----------

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from mechdesign.base import Floats, Integers, is_whole, set_fields, shown, whole
-from rangeq.central import budget as budgets
-from rangeq.central.budget import Budget
+from rangeq.central import mechanism as budgets
 from rangeq.central.estimate import CentralEstimate, Errors, Layered, Summed
-from rangeq.central.fewest_nodes import FewestNodes
 from rangeq.central.inputs import LARGEST_DOMAIN
-from rangeq.central.mechanism import CentralMechanism
+from rangeq.central.mechanism import Budget, CentralMechanism
+from rangeq.central.regions import FewestNodes
 from rangeq.core import BoxTree, Haar, LevelInference, TreeErrors, blocks, cells_of, tree_over
 
 #: The number of children a level from the top: for all attributes, or a list for each.
@@ -188,7 +187,7 @@ class Wavelet(CentralMechanism):
     multiply; epsilon is split equally.
 
     Sizes that are no powers of two are no matter: what lies beyond them is known to be empty, which
-    least squares use (`rangeq.core.haar`).
+    least squares use (`rangeq.core.tree_inference`).
 
     Parameters
     ----------

@@ -47,14 +47,14 @@ from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
 from mechdesign.mechanism.files import Work
 from mechdesign.mechanism.mechanism import Mechanism
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables import Axes, TableRelease, WeightedEstimate, Where, release
 from mechdesign.tables.contingency import adjacent
+from mechdesign.tables.estimates import MeasuredCells, MeasurementErrors
 from mechdesign.tables.table_release import exactly, randomness
-from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors
-from rangeq.central import budget as budgets
+from rangeq.central import mechanism as budgets
 from rangeq.central.regions import Region, Regions
 from rangeq.core import TreeInference
 

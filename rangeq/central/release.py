@@ -37,7 +37,7 @@ from mechdesign.base import (
     to_text,
     whole_number,
 )
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.inputs import cells_along, stored_number
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism

@@ -45,7 +45,7 @@ from mechdesign.cli.options import (
 )
 from mechdesign.planning.planner import plan
 from mechdesign.planning.ranking import Plan
-from mechdesign.tables.counts_csv import read_groups
+from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     MatrixMechanism,
     RegionEstimate,

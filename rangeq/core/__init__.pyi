@@ -1,5 +1,4 @@
 from .boxes import BoxSums, BoxTree, halved, tree_over
-from .cuts import Cuts
 from .estimate import (
     AttributeQuantiles,
     Distribution,
@@ -8,13 +7,27 @@ from .estimate import (
     RangeEstimate,
     checked_ends,
 )
-from .haar import Haar, blocks, cells_of
-from .levels import ContrastLaw, Levels, NodeLaw, NodeSums, average_nodes, runs, squared_nodes
-from .protocol import ConsistentTree, EvenErrors, RangeProtocol, before, even_rmse, level_estimates
-from .record_channel import RecordChannel
+from .levels import ContrastLaw, Cuts, Levels, NodeLaw, NodeSums, average_nodes, runs, squared_nodes
+from .protocol import (
+    ConsistentTree,
+    EvenErrors,
+    RangeProtocol,
+    RecordChannel,
+    before,
+    even_rmse,
+    level_estimates,
+)
 from .tree import Tree, checked_workload, inverse, mean_over, padded, spread
 from .tree_errors import TreeErrors
-from .tree_inference import LevelInference, TreeInference, consistent, contrast_precisions
+from .tree_inference import (
+    Haar,
+    LevelInference,
+    TreeInference,
+    blocks,
+    cells_of,
+    consistent,
+    contrast_precisions,
+)
 from .workload_sums import (
     REFERENCE_POPULATIONS,
     blocks_inside,

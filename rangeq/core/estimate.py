@@ -95,7 +95,7 @@ class AttributeQuantiles(ABC):
     def quantile(self, phi: npt.ArrayLike, attribute: str | int | None = None) -> Any:
         """Return the least value with at least the fraction phi of the population at or below it.
 
-        An estimated cdf may reach phi more than once: see `frequency.core.quantiles.quantile`.
+        An estimated cdf may reach phi more than once: see `frequency.core.answer.quantile`.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class AttributeQuantiles(ABC):
     def quantile_interval(
         self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | int | None = None
     ) -> tuple[Any, Any]:
-        """The values between which the phi-quantile lies: `frequency.core.quantiles.woodruff`.
+        """The values between which the phi-quantile lies: `frequency.core.answer.woodruff`.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class Distribution(OfPopulation):
         """The least item with at least the fraction phi of the population at or below it.
 
         An estimated cdf may fall here and there, and so reach phi more than once: see
-        `frequency.core.quantiles.quantile`.
+        `frequency.core.answer.quantile`.
 
         Parameters
         ----------
@@ -433,7 +433,7 @@ class EstimatedDistribution(Distribution):
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
 
-        See `frequency.core.quantiles.woodruff`.
+        See `frequency.core.answer.woodruff`.
 
         Parameters
         ----------

@@ -7,18 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import Aggregate, Channel, Oracle, Protocol, local_privacy
+from frequency.core import (
+    UNNUMBERED,
+    Aggregate,
+    Channel,
+    Oracle,
+    Protocol,
+    json_integers,
+    local_privacy,
+)
 from frequency.postprocess import norm_sub
+from frequency.schema import Domain
 from mechdesign import Privacy
 from mechdesign.base import Floats, Items, Rational, set_fields, whole
-from rangeq.core.cuts import Cuts
 from rangeq.core.estimate import RangeEstimate
-from rangeq.core.levels import Levels
+from rangeq.core.levels import Cuts, Levels
 from rangeq.core.tree import Tree, mean_over, spread
 
 _AT_ONCE = 1 << 20  # how many weights of sums of items to hold at a time
@@ -529,3 +537,66 @@ def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
     sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)
     shared = mean_over(workload, held * (1 - held), sums, np.full(domain, held[0] * (1 - held[0])))
     return max(variance - shared / n, 0.0) ** 0.5
+
+
+# ------------------------------------------------------------------------------------------------
+# RecordChannel: channels whose users hold records, rows of a table.
+
+
+@dataclass(frozen=True)
+class RecordChannel(Channel):
+    """A channel whose items are rows of a table, one column an attribute.
+
+    Parameters
+    ----------
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
+    """
+
+    attributes: Domain
+
+    largest_domain: ClassVar[int] = UNNUMBERED
+
+    @property
+    def takes(self) -> dict[str, Any]:
+        return self.attributes.takes(numbered=False)
+
+    def items_of(self, values: Any) -> Items:
+        return self.attributes.records(values)
+
+    def every_item(self) -> Items:
+        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
+
+    def attack_items(self) -> list[Items]:
+        """Records that tell a user apart well: see `Channel.attack_items`."""
+        if self.domain == 1:
+            return []
+        sizes = np.array(self.attributes.sizes)
+        first, last, odd = np.zeros_like(sizes), sizes - 1, np.arange(len(sizes)) % 2
+        other = np.where(sizes > 2, sizes // 2, odd * last)
+        if (sizes > 1).sum() == 1:  # and there may be no third record
+            other = np.where(sizes > 2, sizes // 2, last)
+        return [np.stack(rows) for rows in ((first, last, other), (first, last, last))]
+
+    def combination(self, places: Sequence[int]) -> list[Any]:
+        """Return the expression of `combined` in descriptions: its name, and what it needs."""
+        return [
+            "combine",
+            [json_integers([place, self.attributes.sizes[place]]) for place in places],
+        ]
+
+    def combined(self, records: Items, places: Sequence[int]) -> Items:
+        """Return the values of some attributes as one number, the last one's counting fastest.
+
+        Shapes: `records` (users, attributes); returns (users,). Combinations of values are at most
+        2^62.
+        """
+        result = np.zeros(len(records), dtype=np.int64)
+        for place in places:
+            result *= self.attributes.sizes[place]
+            result += records[:, place]
+        return result

@@ -9,7 +9,7 @@ cells W = w. So its variance is that of W times the root, and over all nodes the
 
 V depends on the level and, along each attribute, on whether the node is the last, which may be
 smaller: a table of shape (2,) * attributes for each level. See `rangeq.core.tree_inference` for the
-V of constrained inference, and `rangeq.core.haar` for those of wavelets.
+V of constrained inference, and `rangeq.core.tree_inference` for those of wavelets.
 """
 
 from __future__ import annotations

@@ -28,10 +28,15 @@ from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base import Between, Floats, Items, printable
 from rangeq.core import AttributeQuantiles, Distribution, InvalidRange
-from rangeq.grids.bootstrap import CollectionBootstrap, Likeness, student_quantile
 from rangeq.grids.cells import MOST_ATTRIBUTES, Queries, Rectangles, grouped, rectangles
 from rangeq.grids.fitting import Line, Plane, weighted_update
-from rangeq.grids.sampling import of_users, records_of
+from rangeq.grids.sampling import (
+    CollectionBootstrap,
+    Likeness,
+    of_users,
+    records_of,
+    student_quantile,
+)
 
 MOST_TOLERANCE = 1e-7
 
@@ -124,7 +129,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             see `predicted_error`. It is refused (`UnknownVariance`) where no theory gives it, where
             ranges cut cells, and for lists of values that are no range (but by `WaveEstimate`, of
             attributes of up to 64 values and of categories). Intervals are then those of a
-            parametric bootstrap (`rangeq.grids.bootstrap`), the same at every call (of `HIO` normal
+            parametric bootstrap (`rangeq.grids.sampling`), the same at every call (of `HIO` normal
             ones, of its noise); none where `HIO` has a sketch of its levels, and for lists that are
             more than 256 boxes.
 

@@ -17,8 +17,8 @@ from mechdesign.base import Floats, Items, Rational, one_thread
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords
+from rangeq.grids.systems.haar import MSW, AttributeWaves
 from rangeq.grids.systems.hio_lhio import HIO, LHIO, HierarchicalHistogram2D, TreeSystem
-from rangeq.grids.systems.msw import MSW, AttributeWaves
 from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel

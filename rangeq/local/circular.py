@@ -36,7 +36,7 @@ class Blocks(PublicDraw):
     blocks : int
         The number of blocks: a divisor of the domain.
     oracle : str, class, Oracle or Mechanism
-        One that counts cells, over the blocks: see `frequency.oracles.tabular_response`.
+        One that counts cells, over the blocks: see `frequency.oracles.randomized_response`.
 
     Raises
     ------
@@ -220,7 +220,7 @@ class CircularHistogram(RangeProtocol):
     oracle : str, class, Oracle, Mechanism or tuple of these, default "ProjectiveGeometry"
         The oracle of all levels, or one for each, that counts cells: "GRR", "SubsetSelection",
         "ProjectiveGeometry" or "OLH", a class, or for as many blocks an oracle or a mechanism. See
-        `frequency.oracles.tabular_response`.
+        `frequency.oracles.randomized_response`.
     probabilities : sequence of exact rationals, optional
         Of each level, exact rationals that sum to 1; None: all the same.
     """

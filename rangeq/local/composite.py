@@ -52,7 +52,7 @@ class Composite(ConsistentTree):
         The children of the nodes of each further level, from the top; the product with the
         mechanism's inputs is the domain.
     oracle : tuple, optional
-        The oracle of each further level: see `frequency.oracles.tabular_response`.
+        The oracle of each further level: see `frequency.oracles.randomized_response`.
     probabilities : sequence of exact rationals, optional
         Of each level, the mechanism's first: exact rationals that sum to 1; None: all the same.
 

@@ -120,7 +120,7 @@ class HaarHRR(ConsistentTree):
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
     oracle : str, class, Oracle, Mechanism or tuple of these, optional
-        Over the nodes of all levels, or of each: see `frequency.oracles.tabular_response`. None:
+        Over the nodes of all levels, or of each: see `frequency.oracles.randomized_response`. None:
         the coefficients themselves, by Hadamard response.
 
     Raises

@@ -93,7 +93,7 @@ class HierarchicalHistogram(LevelHistograms, ConsistentTree):
     oracle : str, class, Oracle, Mechanism or tuple of these, default "OUE"
         The oracle of all levels, or one for each: a name such as "OUE", "HRR", "OLH", "GRR" or
         "SubsetSelection", a class of oracles, or for a level of as many nodes an oracle or a
-        mechanism of `mechdesign`. See `frequency.oracles.tabular_response`.
+        mechanism of `mechdesign`. See `frequency.oracles.randomized_response`.
     probabilities : sequence of exact rationals, optional
         Of each level from the top, exact rationals that sum to 1; None: all the same.
 
@@ -203,7 +203,7 @@ class Flat(LevelHistograms, ConsistentTree):
     domain, epsilon : as of `RangeProtocol`
         The number of items, and the privacy loss of one report.
     oracle : str, class, Oracle or Mechanism, default "OUE"
-        Over the items themselves: see `frequency.oracles.tabular_response`.
+        Over the items themselves: see `frequency.oracles.randomized_response`.
     branching : int or tuple of int, default ()
         Not used: there is one level.
     probabilities : sequence, optional

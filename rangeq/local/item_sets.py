@@ -556,7 +556,7 @@ class ItemSets:
         Slots in the first round, public, not read off the sets; the items that the second is about:
         at least 1.
     oracle : str, class, Oracle or Mechanism, default "ProjectiveGeometry"
-        Of the first round, over domain + 1 items: see `frequency.oracles.tabular_response`.
+        Of the first round, over domain + 1 items: see `frequency.oracles.randomized_response`.
     ranges : callable, default HaarHRR
         Makes the second round's range protocol from a number of items and an epsilon, as its class
         does.

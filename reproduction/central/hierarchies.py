@@ -10,7 +10,7 @@ from itertools import pairwise
 from scipy.optimize import brentq
 
 from rangeq.central import CentralFlat
-from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.regions import FewestNodes
 from rangeq.core.boxes import tree_over
 from reproduction.report import Kind, Outcome, Settings, agrees, claim, errs, table
 

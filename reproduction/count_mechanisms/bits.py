@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from frequency import GRR, OLH, OUE, SUE
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from reproduction.report import Kind, Outcome, Settings, claim, figures, judged, near
 
 EPSILONS = (0.2, 0.6, 1.1, 1.4)
@@ -20,7 +20,7 @@ EPSILONS = (0.2, 0.6, 1.1, 1.4)
     "Theorem 1",
     "the Laplace mechanism",
     "noise of density Lap(sensitivity / epsilon) gives epsilon",
-    by="mechdesign.noise.discrete_laplace.DiscreteLaplace",
+    by="mechdesign.noise.discrete.DiscreteLaplace",
     tolerance="exact",
 )
 def theorem_1(settings: Settings) -> Outcome:

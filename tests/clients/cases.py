@@ -18,7 +18,7 @@ from frequency.core.protocol import channel_of
 from frequency.longitudinal import Memoised
 from mechdesign import Mechanism, Privacy, named
 from rangeq import grids
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 from tests.contracts.examples import COLLECTED, PROTOCOLS
 
 LEAST = Fraction(1, 1 << 31)

@@ -28,7 +28,7 @@ from frequency.core.protocol import channel_of
 from frequency.storage import load_protocol, save_protocol
 from mechdesign import Mechanism, Privacy
 from rangeq import grids
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 from tests.clients.node import CLIENT, NODE, Node, evaluated
 from tests.contracts.examples import PROTOCOLS, WITH_VALUES
 from tests.tape import WORD, Tape

@@ -17,7 +17,7 @@ from frequency.core.mixture import Mixture
 from frequency.core.protocol import channel_of
 from frequency.schema.column import NO_VALUE
 from rangeq.grids import HIO
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 from tests.clients.node import Node
 from tests.clients.test_javascript import GRR, described
 from tests.clients.value_cases import schemas

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from frequency import Boolean, Categorical, Dates, InvalidCell, Numeric, Schema, Text
 from frequency.core.aggregate import canonical
-from frequency.core.deployable import sponge
+from frequency.core.transport import sponge
 from frequency.heavy.listing import Universe
 from frequency.schema.attribute import Attribute, Missing
 

@@ -32,7 +32,7 @@ from frequency.marginals.fourier import Phase
 from frequency.marginals.whole_record import Records
 from frequency.oracles.unary_encoding import UnaryEncoding
 from rangeq import SquareWave
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 from rangeq.grids.wavegrid.square_waves import WaveCells
 from rangeq.local.circular import Blocks
 from rangeq.local.haar import HaarLevel

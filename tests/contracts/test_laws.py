@@ -27,9 +27,8 @@ from frequency.algebra import exact_draws as draws
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli, bernoulli_bits, uniform
 from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Channel
-from frequency.core.mixture import Mixture
+from frequency.core.mixture import Mixture, Relabelled
 from frequency.core.protocol import Protocol
-from frequency.core.relabelled import Relabelled
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.longitudinal import systems
@@ -42,11 +41,11 @@ from frequency.schema import Domain, Survey
 from frequency.schema.survey import SurveyChannel
 from mechdesign import Mechanism, Privacy, PrivacyViolation, named
 from mechdesign.base.numbers import bit_source
-from mechdesign.noise import discrete_laplace as discrete
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise import discrete
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.noise.sampling import Sampler
 from rangeq import central, grids, spatial
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 from rangeq.local import square_wave as squarewave
 from rangeq.spatial.likelihood import PartWave
 from tests.contracts.measure import UNSETTLED, law, law_of_bit

@@ -15,7 +15,7 @@ import pytest
 from frequency import GRR, HRR, OLH, SubsetSelection
 from frequency.algebra.hash_functions import Coins
 from frequency.core.protocol import channel_of
-from frequency.core.public_coins import Menu
+from frequency.core.transport import Menu
 from frequency.heavy import FewBits, OneBit
 from rangeq import SquareWave
 from tests.contracts.measure import law

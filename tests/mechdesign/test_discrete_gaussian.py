@@ -10,7 +10,7 @@ import scipy
 from flint import arb, ctx, fmpq
 
 from mechdesign import InexactNumber
-from mechdesign.noise.discrete_gaussian import LEAST_SIGMA2, DiscreteGaussian
+from mechdesign.noise.discrete import LEAST_SIGMA2, DiscreteGaussian
 
 SIGMA2 = [LEAST_SIGMA2, Fraction(1, 100), "1/3", 1, "7/2", 30, Fraction(10**6, 7), 1 << 40, 1 << 62]
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 from mechdesign import InexactNumber, Privacy
 from mechdesign.base.numbers import bit_source
-from mechdesign.noise.discrete_laplace import DiscreteLaplace, _power
+from mechdesign.noise.discrete import DiscreteLaplace, _power
 from tests.goodness_of_fit import FALSE_ALARM
 from tests.tape import WORD, played
 
@@ -370,7 +370,7 @@ def test_a_single_number_is_the_difference_of_two_words(first, second, expected)
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 9])
 def test_all_numbers_of_all_chunks_are_drawn(size, monkeypatch):
     """The first and the last of each chunk included: on a tape every number is another one."""
-    monkeypatch.setattr("mechdesign.noise.discrete_laplace._CHUNK", 3)
+    monkeypatch.setattr("mechdesign.noise.discrete._CHUNK", 3)
     noise, words, expected = DiscreteLaplace(alpha=Fraction(1, 2)), [], []
     for start in range(0, size, 3):
         numbers = range(start, min(start + 3, size))

@@ -26,7 +26,7 @@ from mechdesign import (
 from mechdesign.local import patterns
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.requirements import AtLeast, Within
-from mechdesign.symbolic import closed_forms
+from mechdesign.symbolic import table as closed_forms
 
 HALF = Privacy(alpha="1/2")
 GM = named.geometric(3, alpha="1/2")

@@ -116,7 +116,7 @@ def noise(kind, epsilon, n):
     rng = None if how == "secure" else np.random.default_rng(next(SEEDS))
     if kind == "unbounded":
         from mechdesign.base.numbers import bit_source
-        from mechdesign.noise.discrete_laplace import DiscreteLaplace
+        from mechdesign.noise.discrete import DiscreteLaplace
 
         law, source = DiscreteLaplace(alpha=alpha_of(epsilon)), bit_source(rng)
         return lambda true, draws: true + law.draw(draws, source)

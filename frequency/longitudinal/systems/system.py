@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.core import Oracle, Reports
-from frequency.longitudinal.recall import recalled, those_who_report
+from frequency.longitudinal.memoised import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign.base import BitSource, Items, Rational, bit_source, whole
 

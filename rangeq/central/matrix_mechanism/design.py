@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
 from mechdesign.base import ProgressMeter
-from mechdesign.noise.discrete_gaussian import LARGEST_SIGMA2
+from mechdesign.noise.discrete import LARGEST_SIGMA2
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,

@@ -19,8 +19,12 @@ from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.base import Floats, Integers, ball, bit_source, precision
 from mechdesign.exceptions import PrivacyViolation
-from mechdesign.noise.discrete_gaussian import LARGEST_SIGMA2, DiscreteGaussian
-from mechdesign.noise.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
+from mechdesign.noise.discrete import (
+    LARGEST_SCALE,
+    LARGEST_SIGMA2,
+    DiscreteGaussian,
+    DiscreteLaplace,
+)
 from rangeq.central.estimate import Summed
 from rangeq.central.inputs import Query, histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users

@@ -29,7 +29,7 @@ import scipy
 
 from mechdesign.base import Floats, Integers, ProgressMeter
 from rangeq.central.branching import best_branching
-from rangeq.central.budget import best_shares, equal
+from rangeq.central.mechanism import best_shares, equal
 from rangeq.core import tree_over
 
 # The numbers of bumps of the lowest layer, relative to the root of the number of cells.

@@ -24,11 +24,10 @@ from rangeq.grids.cells import (
     tree_cells,
     tree_widths,
 )
-from rangeq.grids.channel import GridChannel
+from rangeq.grids.channel import GridChannel, LevelSketch
 from rangeq.grids.estimate import Boxes, ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.fitting import Plane, agreeing, clean
 from rangeq.grids.grid_likelihoods import of_grids
-from rangeq.grids.level_sketch import LevelSketch
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.systems.tdg_hdg_calm import lines_of
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
@@ -102,7 +101,7 @@ class HIO(TreeSystem):
     With d attributes of h + 1 levels there are (h + 1)^d d-dim levels, at most 2^20, the finest
     with as many cells as there are different records. Levels with more cells than their share of
     2^24 are not kept in tables, but in count-mean sketches, whose noise is a little larger. More
-    than 2^13 levels are all kept in one sketch (`rangeq.grids.level_sketch.LevelSketch`), with the
+    than 2^13 levels are all kept in one sketch (`rangeq.grids.channel.LevelSketch`), with the
     noise of `frequency.HRR`: 1.3 times the variance of OLH at an epsilon of 1. Its answers are
     unbiased over the users' choice of levels too: a level that nobody reported on adds nothing, and
     with fewer users than levels most answers are 0 or far off.

@@ -16,8 +16,9 @@ import pytest
 from frequency import GRR, HRR, Boolean, Categorical, Numeric, Schema, Survey
 from frequency.cli import collection_commands as privatize_command
 from frequency.marginals import InpHT
-from frequency.storage import formats, read_reports, save_protocol, table
 from frequency.storage import parquet as reports_file
+from frequency.storage import protocol_file as formats
+from frequency.storage import read_reports, save_protocol, table
 from frequency.storage import table as shuffle
 from mechdesign.base import files
 from mechdesign.cli import main

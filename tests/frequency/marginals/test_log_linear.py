@@ -7,8 +7,7 @@ import pytest
 import scipy
 
 from frequency.marginals import Domain
-from frequency.marginals.log_linear import LogLinear, Moments, cas, characters
-from frequency.marginals.model import MarginalModel
+from frequency.marginals.log_linear import LogLinear, MarginalModel, Moments, cas, characters
 
 MIXED = Domain({"a": 2, "b": 3, "one": 1, "d": 4})
 SETS = [("a",), ("b",), ("d",), ("a", "b"), ("b", "d")]
@@ -161,8 +160,8 @@ def test_answers_of_many_attributes_are_those_of_their_neighbours(monkeypatch):
     whole = model_of(domain, records, 0.01, 9)
     assert whole.whole()
     exact = whole.around(("x2", "x4"))
-    monkeypatch.setattr("frequency.marginals.model.MOST_RECORDS", 500)
-    monkeypatch.setattr("frequency.marginals.model._RECORDS_OF_A_PART", 81)
+    monkeypatch.setattr("frequency.marginals.log_linear.MOST_RECORDS", 500)
+    monkeypatch.setattr("frequency.marginals.log_linear._RECORDS_OF_A_PART", 81)
     parts = model_of(domain, records, 0.01, 9)
     assert not parts.whole()
     fit = parts.around(("x2", "x4"))
@@ -185,7 +184,7 @@ def test_answers_of_many_attributes_are_those_of_their_neighbours(monkeypatch):
             for held in (records, sampled)
         ]
         assert tables[0] == pytest.approx(tables[1], abs=0.02)
-    monkeypatch.setattr("frequency.marginals.model.MOST_RECORDS", 8)
+    monkeypatch.setattr("frequency.marginals.log_linear.MOST_RECORDS", 8)
     with pytest.raises(ValueError, match="more than"):
         model_of(domain, records, 0.01, 9).around(("x2", "x4"))
 

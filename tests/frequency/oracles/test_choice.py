@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frequency import GRR, HRR, Tabular
-from frequency.oracles.tabular_response import NAMED, choices_of, name_of, oracle_over
+from frequency.oracles.randomized_response import NAMED, choices_of, name_of, oracle_over
 from mechdesign import Privacy, PrivacyViolation, named
 from tests.own_oracles import Exclusion, lopsided
 

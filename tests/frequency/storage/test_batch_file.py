@@ -16,7 +16,7 @@ from frequency.storage import (
     save_aggregate,
     write_reports,
 )
-from frequency.storage.formats import file_of
+from frequency.storage.protocol_file import file_of
 from tests.contracts.examples import WITH_VALUES, numbers
 from tests.frequency.core.messages import batch_header, header_of, message
 

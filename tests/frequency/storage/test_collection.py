@@ -29,7 +29,7 @@ from frequency.storage import (
 )
 from frequency.storage import collection as state
 from frequency.storage.collection import State
-from frequency.storage.formats import SUFFIXES, file_of
+from frequency.storage.protocol_file import SUFFIXES, file_of
 from tests.contracts.examples import numbers
 from tests.processes import heard, tell
 

@@ -10,7 +10,7 @@ import pytest
 
 from frequency import GRR
 from frequency.storage import aggregate_files, read_reports, write_reports
-from frequency.storage.formats import listing_of
+from frequency.storage.protocol_file import listing_of
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes")
 

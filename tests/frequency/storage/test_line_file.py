@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from frequency import GRR, HRR, OUE, InvalidReport
 from frequency.storage import RefusedFile, aggregate_files, line_file, read_reports, write_reports
-from frequency.storage.formats import file_of
 from frequency.storage.line_file import decode, encode
+from frequency.storage.protocol_file import file_of
 from tests.contracts.examples import WITH_VALUES, numbers
 from tests.frequency.storage.lines import line_of, slow_lines
 

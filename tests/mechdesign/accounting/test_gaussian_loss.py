@@ -12,7 +12,7 @@ from mechdesign import ZCDP, ApproximateDP, BudgetExceeded, InvalidFile, Ledger,
 from mechdesign.accounting import compose
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.noise.discrete_gaussian import DiscreteGaussian
+from mechdesign.noise.discrete import DiscreteGaussian
 
 
 def normal_delta(squared_mu, epsilon):

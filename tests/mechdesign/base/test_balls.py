@@ -21,7 +21,7 @@ from mechdesign.accounting.promises import ApproximateDP
 from mechdesign.base.numbers import ball, precision
 from mechdesign.local import extremal
 from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate
-from mechdesign.noise.discrete_gaussian import DiscreteGaussian
+from mechdesign.noise.discrete import DiscreteGaussian
 from mechdesign.utilities import MutualInformation
 
 ROOT = Path(__file__).parents[3]

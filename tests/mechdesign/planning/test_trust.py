@@ -14,7 +14,7 @@ from frequency import GRR, SUE
 from mechdesign import InvalidRequest, Ledger, plan
 from mechdesign.accounting import shuffled
 from mechdesign.accounting.pair_law import PairClass
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.planning.task import Offer, Task
 from mechdesign.planning.trust import largest_local_epsilon
 from mechdesign.privacy import Privacy

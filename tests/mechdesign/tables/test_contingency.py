@@ -16,7 +16,7 @@ from mechdesign.base.fields import write_content
 from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.tables.axes import Axes
 from mechdesign.tables.contingency import (
     ContingencyRelease,

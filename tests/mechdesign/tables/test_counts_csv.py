@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import InvalidTable
-from mechdesign.tables.counts_csv import read_counts
+from mechdesign.tables.axes import read_counts
 
 LONG = "ward;age;ill;all\nA;0-17;3;30\nA;18+;12,0;40\nB;0-17;20;50\nB;18+;31;60\n"
 

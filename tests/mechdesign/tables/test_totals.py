@@ -6,7 +6,7 @@ import pytest
 from mechdesign import Privacy
 from mechdesign.exceptions import InvalidTable
 from mechdesign.tables import release
-from mechdesign.tables.counts_csv import read_counts
+from mechdesign.tables.axes import read_counts
 from mechdesign.tables.totals import refuse_totals
 
 PLACES = ["North", "North", "North", "South", "South", "South", "Land"]

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from mechdesign import named
-from mechdesign.tables.estimates import TotalEstimate, group_errors
-from mechdesign.tables.weighted_estimate import MeasuredCells, MeasurementErrors, WeightedEstimate
+from mechdesign.tables.estimates import (
+    MeasuredCells,
+    MeasurementErrors,
+    TotalEstimate,
+    WeightedEstimate,
+    group_errors,
+)
 
 SIZES = np.array([3, 1, 3, 0, 2])
 MECHANISMS = {n: named.geometric(n, alpha="1/2") for n in range(4)}

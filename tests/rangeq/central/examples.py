@@ -7,7 +7,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from rangeq.central import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.regions import FewestNodes
 from rangeq.core.boxes import tree_over
 
 TREES: list[Hierarchy | Wavelet | CentralFlat] = [

@@ -8,7 +8,7 @@ import pytest
 
 from mechdesign import Privacy
 from rangeq.central import Hierarchy
-from rangeq.central.budget import best_shares, exact_split
+from rangeq.central.mechanism import best_shares, exact_split
 from rangeq.core.boxes import tree_over
 from rangeq.core.tree_inference import LevelInference
 from tests.rangeq.central.examples import ranges

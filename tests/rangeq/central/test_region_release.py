@@ -16,7 +16,7 @@ from mechdesign.base.fields import write_content
 from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.tables import TableRelease
 from rangeq.central.region_release import RegionRelease, RegionStatement, release_regions
 from rangeq.central.regions import Regions

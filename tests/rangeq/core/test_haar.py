@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rangeq.core.haar import Haar, cells_of
+from rangeq.core.tree_inference import Haar, cells_of
 from tests.rangeq.central.examples import ranges
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frequency.oracles.tabular_response import NAMED
+from frequency.oracles.randomized_response import NAMED
 from rangeq.core.levels import NodeLaw
 from rangeq.core.tree import spread
 

@@ -13,9 +13,9 @@ from frequency.core.channel import UNNUMBERED
 from frequency.core.protocol import channel_of
 from frequency.schema import Domain
 from rangeq import Between, PerAttribute
-from rangeq.core.record_channel import RecordChannel
+from rangeq.core.protocol import RecordChannel
 from rangeq.grids import HDG, MSW, HaarHRR2D, WaveGrid
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2})
 PROTOCOLS: list[Any] = [

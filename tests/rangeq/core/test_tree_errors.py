@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rangeq.central import Hierarchy
-from rangeq.central.fewest_nodes import FewestNodes
+from rangeq.central.regions import FewestNodes
 from rangeq.core.boxes import tree_over
 from rangeq.core.tree_inference import LevelInference
 

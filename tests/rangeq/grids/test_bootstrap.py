@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from frequency import Between, UnknownVariance
-from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform, bootstrap
-from rangeq.grids.bootstrap import Likeness, _shares, student_quantile
+from rangeq.grids import HDG, HIO, LHIO, MSW, TDG, RangeCALM, Uniform
+from rangeq.grids import sampling as bootstrap
+from rangeq.grids.sampling import Likeness, _shares, student_quantile
 from tests.rangeq.grids.populations import collected, people, truth
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from frequency.schema import Domain
 from rangeq.grids.cells import tree_widths
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import LevelSketch
 
 SIZES = (5, 4, 3)
 

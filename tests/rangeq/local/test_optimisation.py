@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from frequency import GRR, SubsetSelection
-from frequency.oracles.tabular_response import NAMED
+from frequency.oracles.randomized_response import NAMED
 from rangeq import (
     CircularHistogram,
     Flat,

@@ -10,7 +10,7 @@ from frequency import Between
 from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.exceptions import PrivacyViolation
-from mechdesign.noise.discrete_laplace import DiscreteLaplace
+from mechdesign.noise.discrete import DiscreteLaplace
 from rangeq.central import InvalidHistogram, InvalidWorkload
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.design import workload_optimal

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from rangeq.grids.cells import tree_cells
-from rangeq.grids.channel import GridChannel
-from rangeq.grids.level_sketch import LevelSketch
+from rangeq.grids.channel import GridChannel, LevelSketch
 from rangeq.grids.systems import hio_lhio as hio
 from rangeq.grids.systems.hio_lhio import HIO, intervals
 
