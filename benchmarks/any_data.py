@@ -33,7 +33,7 @@ from range_queries import table
 
 from frequency.postprocess import norm_sub
 from mechdesign.evaluate import EstimatedBy, evaluate, mean_square_of_ranges
-from rangeq import Distribution, SquareWave, optimise, shaped
+from rangeq import Between, Distribution, SquareWave, optimise, shaped
 
 SIZES = (1, 20, 5, 2)
 """Ranges of one item and of these parts of the domain are asked for intervals of."""
@@ -107,8 +107,8 @@ def intervals(domain: int) -> dict[str, list[Any]]:
     for size in SIZES:
         length = 1 if size == 1 else max(2, domain // size)
         first = np.arange(domain - length + 1)
-        asked[f"1 / {size}"] = [(first, first + length - 1)]
-    return {**asked, "proper prefixes": [(0, np.arange(domain - 1))]}
+        asked[f"1 / {size}"] = [Between(first, first + length - 1)]
+    return {**asked, "proper prefixes": [Between(0, np.arange(domain - 1))]}
 
 
 def protocols(

@@ -20,6 +20,7 @@ import tracemalloc
 
 import numpy as np
 
+from frequency import Between
 from mechdesign import plan
 from rangeq.central import CentralFlat, CentralMechanism, Hierarchy, Wavelet, best_branching
 
@@ -66,7 +67,7 @@ def main() -> None:
         counts = rng.integers(0, 100, shape)
         sizes = np.array(shape)[:, None]
         first = rng.integers(0, sizes, (len(shape), 10_000))
-        where = dict(enumerate(zip(first, rng.integers(first, sizes), strict=True)))
+        where = dict(enumerate(map(Between, first, rng.integers(first, sizes))))
         for mechanism in (CentralFlat(shape, 1.0), Hierarchy(shape, 1.0, 16), Wavelet(shape, 1.0)):
             mechanism.audit()
             start = time.perf_counter()

@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 from frequency.core.aggregate import Aggregate
 from rangeq import (
+    Between,
     CircularHistogram,
     DecomposedHistogram,
     Flat,
@@ -92,7 +93,9 @@ class Measured:
         # Of the ranges that are not all: from the variances of a sample of them
         if len(self.predicted) == 1:
             ranges = workloads[1].sample(rng)
-            self.predicted.append(math.sqrt(float(np.mean(estimate.answer(ranges).variance))))
+            self.predicted.append(
+                math.sqrt(float(np.mean(estimate.answer(Between(*ranges)).variance)))
+            )
 
     def row(self) -> list[str]:
         squares = np.array(self.squares)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from frequency import Between
 from frequency.marginals import CALM, Domain
 from mechdesign.evaluate import EstimatedBy, evaluate
 from rangeq.grids import WaveGrid
@@ -72,7 +73,7 @@ def queries(sizes: dict[str, int], named: list[str], several: int, seed: int) ->
                 where[name] = sorted(rng.choice(sizes[name], half, replace=False).tolist())
             else:
                 first = int(rng.integers(0, sizes[name] - half + 1))
-                where[name] = (first, first + half - 1)
+                where[name] = Between(first, first + half - 1)
         found.append(where)
     return found
 

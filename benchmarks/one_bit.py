@@ -31,6 +31,7 @@ from frequency.heavy import FewBits
 from frequency.marginals import CALM, Domain, InpEM, InpHT, MargHT, MargPS
 from mechdesign.evaluate import evaluate
 from rangeq import (
+    Between,
     CircularHistogram,
     DecomposedHistogram,
     HaarHRR,
@@ -68,14 +69,14 @@ def cases() -> Iterator[tuple[Makers, Any, list[Any]]]:
         "SquareWave": lambda e: SquareWave(DOMAIN, e),
     }
     first = rng.integers(0, DOMAIN, 40)
-    yield of_ranges, counts, [(first, np.maximum(first, rng.integers(0, DOMAIN, 40)))]
+    yield of_ranges, counts, [Between(first, np.maximum(first, rng.integers(0, DOMAIN, 40)))]
     records = {name: rng.binomial(ATTRIBUTES[name] - 1, 0.4, USERS) for name in ATTRIBUTES}
     asked: list[Any] = [{"a": x, "b": y} for x in range(2) for y in range(3)]
     asked += [{"c": x, "d": y} for x in range(4) for y in range(2)]
     of_marginals: list[Any] = [InpHT, MargPS, MargHT, CALM, InpEM]
     yield {kind.__name__: partial(of_records, kind) for kind in of_marginals}, records, asked
     records = {name: rng.binomial(15, 0.4, USERS) for name in SIZES}
-    ends = [(0, 7), (4, 11), (4, 7)]
+    ends = [Between(0, 7), Between(4, 11), Between(4, 7)]
     asked = [{"x": a, name: b} for a in ends for b in ends for name in ("y", "z")]
     of_grids: list[Any] = [TDG, HDG, RangeCALM, HIO, LHIO, MSW, HaarHRR2D, WaveGrid]
     yield {kind.__name__: partial(kind, SIZES, n=USERS) for kind in of_grids}, records, asked

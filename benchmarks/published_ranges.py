@@ -23,7 +23,7 @@ from range_queries import N, one_core, short, table, values_alone
 from tqdm import tqdm
 
 from mechdesign.evaluate import evaluate, mean_square_of_ranges
-from rangeq import HaarHRR, HierarchicalHistogram, RangeProtocol
+from rangeq import Between, HaarHRR, HierarchicalHistogram, RangeProtocol
 
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.1, 1.2, 1.4)
 NAMES = ("HH2c", "HH4c", "HH16c", "HaarHRR")
@@ -81,7 +81,7 @@ def from_every_256th(one: RangeProtocol, rng: np.random.Generator) -> float:
     """The predicted RMSE of the ranges that begin at every 2^8th item."""
     estimate = one.estimate(one.simulate(np.full(one.domain, N // one.domain), rng))
     return math.sqrt(
-        float(np.mean(estimate.answer(tuple(Workload(one.domain, 256).sample(rng))).variance))
+        float(np.mean(estimate.answer(Between(*Workload(one.domain, 256).sample(rng))).variance))
     )
 
 

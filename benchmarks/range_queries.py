@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from mechdesign.evaluate import EstimatedBy, evaluate, mean_square_of_ranges
 from rangeq import (
+    Between,
     CircularHistogram,
     Distribution,
     HaarHRR,
@@ -169,7 +170,7 @@ def end_to_end(protocol: RangeProtocol, users: int) -> list[str]:
     _ = estimate.frequencies
     estimated = time.process_time()
     ends = np.sort(rng.integers(0, domain, (2, 1_000_000)), axis=0)
-    estimate.answer(ends).interval()
+    estimate.answer(Between(*ends)).interval()
     answered = time.process_time()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     times = [

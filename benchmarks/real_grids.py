@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from frequency import Between
 from mechdesign.evaluate import evaluate
 from rangeq.grids import HDG, MSW, TDG, best
 
@@ -59,12 +60,12 @@ def binned(table: dict[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
-def queries(names: list[str], several: int) -> list[dict[str, tuple[int, int]]]:
+def queries(names: list[str], several: int) -> list[dict[str, Between]]:
     rng, found = np.random.default_rng(several), []
     for _ in range(QUERIES):
         chosen = rng.choice(names, several, replace=False).tolist()
         first = rng.integers(0, SIZE // 2 + 1, several).tolist()
-        ends = [(a, a + SIZE // 2 - 1) for a in first]
+        ends = [Between(a, a + SIZE // 2 - 1) for a in first]
         found.append(dict(zip(chosen, ends, strict=True)))
     return found
 

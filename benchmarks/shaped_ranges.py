@@ -25,7 +25,7 @@ import numpy as np
 from range_queries import best_of, circular, one_core, table, values_alone
 
 from mechdesign.evaluate import evaluate, mean_square_of_ranges
-from rangeq import HaarHRR, SquareWave, optimise, shaped
+from rangeq import Between, HaarHRR, SquareWave, optimise, shaped
 
 N = 1_000_000
 EPSILONS = (0.2, 0.6, 1.1, 1.4)
@@ -137,7 +137,7 @@ def seconds(domain: int, epsilon: float) -> list[str]:
     times.append(time.process_time())
     estimate = protocol.estimate(aggregate)
     times.append(time.process_time())
-    estimate.answer(tuple(np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))).interval()
+    estimate.answer(Between(*np.sort(rng.integers(0, domain, (2, 100_000)), axis=0))).interval()
     times.append(time.process_time())
     return [
         str(domain),

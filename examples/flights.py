@@ -159,19 +159,15 @@ def fraction(columns: Columns, where: Mapping[str, Any]) -> float:
     meets: Any = True
     for name, asked in where.items():
         values = columns[name]
-        if isinstance(asked, tuple):
-            low, high = (
-                end if end is not None else side for end, side in zip(asked, _ENDS, strict=True)
-            )
+        if isinstance(asked, Between):
+            low = -math.inf if asked.first is None else asked.first
+            high = math.inf if asked.last is None else asked.last
             meets = meets & (values >= low) & (values <= high)
         elif asked == "missing":
             meets = meets & np.isnan(values)
         else:
             meets = meets & np.isin(values, asked)
     return float(np.mean(meets))
-
-
-_ENDS = (-math.inf, math.inf)
 
 
 def quantile(values: npt.NDArray[Any], phi: float) -> float:

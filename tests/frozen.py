@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from frequency import Between
 from frequency.core.protocol import channel_of
 from frequency.storage import save_protocol
 from mechdesign import Privacy, named
@@ -71,7 +72,7 @@ def of_protocol(place: int) -> dict[str, Any]:
             continue
         kept[name] = summary(value)
     if len(names := names_of(protocol)) > 1:
-        asked = {name: (0, size // 2) for name, size in list(names.items())[:2]}
+        asked = {name: Between(0, size // 2) for name, size in list(names.items())[:2]}
         for where in ({first: ends} for first, ends in asked.items()):
             kept.setdefault("answers", []).append(summary(estimate.answer(where).value))
         kept["answers"].append(summary(estimate.answer(asked).value))
@@ -93,7 +94,7 @@ def of_mechanisms() -> dict[str, Any]:
         kept[name] = digest(np.asarray(drawn, dtype=np.int64).tobytes())
     for place, curator in enumerate([*CENTRAL, central.CentralFlat(7, Fraction(1, 3))]):
         release = curator.release(np.arange(curator.domain) * 3, np.random.default_rng(6))
-        ends = [(0, item) for item in range(curator.domain)]
+        ends = [Between(0, item) for item in range(curator.domain)]
         kept[f"{place} {curator}"] = summary([release.answer(each).value for each in ends])
     tree = central.TreeQuantiles(64, ("1/4", "1/2"), 1.0)
     bins = tree.release(np.arange(640) // 10, np.random.default_rng(6))

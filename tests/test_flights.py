@@ -25,7 +25,7 @@ from examples.flights import (
     table_of,
     where_of,
 )
-from frequency import Schema
+from frequency import Between, Schema
 
 ROOT = Path(__file__).parent.parent
 TEXT = b"""dep_delay,distance,carrier,month,origin
@@ -43,11 +43,11 @@ def known(request: pytest.FixtureRequest) -> Any:
 
 def test_questions_of_commands_are_read() -> None:
     assert where_of("dep_delay 15: and carrier UA,AA and month 6") == {
-        "dep_delay": (15, None),
+        "dep_delay": Between(15, None),
         "carrier": ["UA", "AA"],
         "month": 6,
     }
-    assert where_of("dep_delay -30 to -26") == {"dep_delay": (-30, -26)}
+    assert where_of("dep_delay -30 to -26") == {"dep_delay": Between(-30, -26)}
     assert where_of("month 6 and dep_delay missing") == {"month": 6, "dep_delay": "missing"}
 
 

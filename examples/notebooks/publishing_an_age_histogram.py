@@ -100,7 +100,7 @@ with style():
         own = look(series)
         first = [np.arange(cells - length + 1) for length in lengths]
         variances = [
-            np.mean(release.variance((start, start + length - 1)))
+            np.mean(release.variance(Between(start, start + length - 1)))
             for start, length in zip(first, lengths, strict=True)
         ]
         axes.plot(lengths, np.sqrt(variances), **own | {"marker": ""}, label=f"noise on {name}")
@@ -130,8 +130,8 @@ assert (np.abs(np.array(ratios) - 1) < 5 / math.sqrt(2 * repeats)).all()
 # %%
 estimate = design.release(held, rng)
 for name, where, truth in (
-    ("18 to 29", (0, 11), held[:12].sum()),
-    ("65 and over", (47, cells - 1), held[47:].sum()),
+    ("18 to 29", Between(0, 11), held[:12].sum()),
+    ("65 and over", Between(47, cells - 1), held[47:].sum()),
     ("round ages 20, 30, ..", list(range(2, cells, 10)), held[2::10].sum()),
 ):
     answer = estimate.answer(where)

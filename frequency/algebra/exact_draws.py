@@ -36,7 +36,17 @@ class TruthOrLie:
     def within(cls, ratio: Fraction, k: int) -> TruthOrLie:
         """Return the least lie with ``truth / lie`` at most ``ratio`` >= 1, for 1 <= k < 2^64.
 
-        It is the law with the largest probability of the truth that keeps the ratio.
+        Parameters
+        ----------
+        ratio : Fraction
+            The likelihood ratio allowed, at least 1.
+        k : int
+            The number of outcomes, 1 <= k < 2^64.
+
+        Returns
+        -------
+        TruthOrLie
+            The law with the largest probability of the truth that keeps the ratio.
         """
         # truth / lie <= ratio means lie >= 2^64 / (ratio + k - 1): the ceiling of that, in
         # integers, as a float could be off by a thousand units.
@@ -76,7 +86,20 @@ class TruthOrLie:
         return self.k * self.q, self.k * self.p
 
     def draw(self, size: int, source: BitSource) -> npt.NDArray[np.int64]:
-        """Return outcomes, (size,), relative to the true one: 0, or 1 .. k-1 for the lies."""
+        """Return outcomes relative to the true one.
+
+        Parameters
+        ----------
+        size : int
+            The number of draws, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (size,): 0 for the truth, 1 .. k-1 for the lies.
+        """
         if self.k == 1:
             return np.zeros(size, dtype=np.int64)
         words = source(size)
@@ -124,7 +147,22 @@ def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
 
 
 def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:
-    """Return independent bits, (size,), true with probability ``numerator`` / 2^64, 0 to 1."""
+    """Return independent bits with probability ``numerator`` / 2^64 of being true.
+
+    Parameters
+    ----------
+    size : int
+        The number of draws, at least 0.
+    numerator : int
+        0 .. 2^64.
+    source : callable
+        Gives as many random 64-bit words as it is asked for.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        Shape (size,).
+    """
     if numerator == WORD:
         return np.ones(size, dtype=np.bool_)
     return source(size) < np.uint64(numerator)

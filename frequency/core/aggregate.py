@@ -408,9 +408,19 @@ class SignSum(NamedTuple):
     users: int | None = None
 
     def within(self, start: int, users: int | None) -> SignSum:
-        """The same, where the counts are a part of others that begins at the place ``start``.
+        """The same, where the counts are a part of others.
 
-        ``users`` is the place of the count of the reports on the part; None: all reports.
+        Parameters
+        ----------
+        start : int
+            The part's first place.
+        users : int or None
+            The place of the count of the reports on the part; None: all reports.
+
+        Returns
+        -------
+        SignSum
+            With the places among all counts.
         """
         own = users if self.users is None else start + self.users
         return SignSum(start + self.start, start + self.stop, self.each, own)

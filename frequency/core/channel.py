@@ -415,9 +415,19 @@ class Channel(ABC):
     def add_counts(
         self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.int64]:
-        """The counts of valid reports, added in place to ``counts`` (None: zeros).
+        """The counts of any number of valid reports.
 
-        Shapes: `reports` (users,), of ``report_dtype``; `counts` and the result `counts_shape`.
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        counts : numpy.ndarray of int64, optional
+            Shape `counts_shape`: what they are added to, in place; None: zeros.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape `counts_shape`.
         """
         size = math.prod(self.counts_shape)
         step = max(self.batch_size, size)  # a batch costs as much as the state is large
@@ -510,9 +520,14 @@ class Channel(ABC):
         return self.require_own(Aggregate.from_bytes(message))
 
     def require_own(self, aggregate: Aggregate) -> Aggregate:
-        """The aggregate itself; IncompatibleAggregate unless it is of this channel and possible.
+        """The aggregate itself.
 
-        TypeError where it is no aggregate.
+        Raises
+        ------
+        IncompatibleAggregate
+            It is of another channel, or no reports have these counts.
+        TypeError
+            It is no aggregate.
         """
         if not isinstance(aggregate, Aggregate):
             raise TypeError(
@@ -545,7 +560,12 @@ class Channel(ABC):
         Returns
         -------
         list of Sample
-            How the counts vary from one sample of users to another, else TypeError.
+            What is known of how the counts vary from one sample of users to another.
+
+        Raises
+        ------
+        TypeError
+            It is not known.
         """
         if int(counts.sum()) != n:
             raise TypeError(

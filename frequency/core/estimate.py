@@ -258,9 +258,9 @@ class Estimate(OfPopulation):
 
         Parameters
         ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            An item, a list of items, or the ends ``(first, last)`` of a closed range; integer
-            arrays in place of items are many questions: see `frequency.core.answer.conditions`.
+        where : int, list, Between, str, numpy.ndarray or mapping
+            An item, a list of items, or a closed range, ``Between(3, 9)`` or "3:9"; integer arrays
+            in place of items are many questions: see `frequency.core.answer.conditions`.
 
         Returns
         -------

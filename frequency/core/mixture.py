@@ -49,10 +49,39 @@ class Mixture(Channel):
 
     @abstractmethod
     def part_items(self, part: int, items: Items) -> Items:
-        """The items of a part's channel that stand for items of this one: shape (users,)."""
+        """The item of a part's channel that stands for each item.
+
+        Parameters
+        ----------
+        part : int
+            The part's number.
+        items : numpy.ndarray of int64
+            Shape (users,): items of this channel.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (users,): items of the part's channel.
+        """
 
     def part_expression(self, part: int) -> list[Any]:
-        """Return `part_items` as an expression of ``docs/wire.md``; TypeError if not stated."""
+        """What `part_items` makes of an item, as descriptions have it: see ``docs/wire.md``.
+
+        Parameters
+        ----------
+        part : int
+            The part's number.
+
+        Returns
+        -------
+        list
+            The expression's name, and what it needs.
+
+        Raises
+        ------
+        TypeError
+            A mixture of one's own that does not state it.
+        """
         raise unstated(self)
 
     @property
@@ -184,7 +213,20 @@ class Mixture(Channel):
         )
 
     def part_aggregate(self, aggregate: Aggregate, k: int) -> Aggregate:
-        """The aggregate of the reports on part k, as one of that part's channel."""
+        """The aggregate of the reports on one part.
+
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this channel.
+        k : int
+            The part's number.
+
+        Returns
+        -------
+        Aggregate
+            Of the part's channel.
+        """
         channel = self.parts[k]
         users = int(aggregate.part(slice(k, k + 1))[0])
         return aggregate.within(channel.signature, users, self._places[k], channel.counts_shape)
@@ -231,7 +273,16 @@ class Mixture(Channel):
     def joined(self, told: Mapping[int, tuple[int, npt.NDArray[np.int64]]]) -> Aggregate:
         """The aggregate of what the users of some parts report; nobody reports on the others.
 
-        ``told`` has, by the number of a part, how many report on it and their counts.
+        Parameters
+        ----------
+        told : mapping of int to (int, numpy.ndarray of int64)
+            By the number of a part, how many report on it, and their counts, of the shape that its
+            channel has.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports of all these users.
         """
         total = np.zeros(self.counts_shape, dtype=np.int64)
         for k, (users, counts) in told.items():

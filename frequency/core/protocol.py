@@ -87,7 +87,26 @@ class Protocol(ABC):
         return self.channel.privatize(self.items_of(values), rng)
 
     def aggregate(self, reports: Reports, tally: Counter[str] | None = None) -> Aggregate:
-        """Reports as integers that add up: see `Channel.aggregate`."""
+        """Reports as integers that add up: see `Channel.aggregate`.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        tally : collections.Counter, optional
+            None: the first bad report raises InvalidReport. A Counter: bad reports are left out and
+            counted under the reason.
+
+        Returns
+        -------
+        Aggregate
+            Of the reports that are valid.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: another array, or a report that no client can have sent.
+        """
         return self.channel.aggregate(reports, tally)
 
     def aggregated(self, reports: Reports | Aggregate) -> Aggregate:
@@ -104,8 +123,29 @@ class Protocol(ABC):
     ) -> Aggregate:
         """An aggregate with the distribution of that of the reports of so many users.
 
-        For experiments: no user has to exist. As `Channel.simulate`, with values as `privatize`
-        takes them; None stands for all items ``0 .. domain-1`` of the channel.
+        For experiments: no user has to exist.
+
+        Parameters
+        ----------
+        counts : array_like
+            Shape (values,), integers >= 0: how many users have each value. With ``values``
+            one number for all will do.
+        rng : numpy.random.Generator, optional
+            A Generator, or None for a fresh one.
+        values : array_like, optional
+            The values, as `privatize` takes them; None: all items ``0 .. domain-1`` of the channel.
+
+        Returns
+        -------
+        Aggregate
+            Of as many reports as the counts sum up to.
+
+        Raises
+        ------
+        InvalidValue
+            Names the first bad value.
+        ValueError
+            Other counts, or more than 2^26 items of which none are named.
         """
         given = None if values is None else self.items_of(values)
         return self.channel.simulate(counts, rng, given)
@@ -117,7 +157,26 @@ class Protocol(ABC):
     def single_reports_from_bytes(
         self, messages: Iterable[bytes], tally: Counter[str] | None = None
     ) -> Reports:
-        """The reports that came one by one: see `Channel.single_reports_from_bytes`."""
+        """The reports that came one by one: see `Channel.single_reports_from_bytes`.
+
+        Parameters
+        ----------
+        messages : iterable of bytes
+            What devices sent, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
         return self.channel.single_reports_from_bytes(messages, tally)
 
     def reports_to_bytes(self, reports: Reports) -> bytes:
@@ -125,7 +184,26 @@ class Protocol(ABC):
         return self.channel.reports_to_bytes(reports)
 
     def reports_from_bytes(self, message: bytes, tally: Counter[str] | None = None) -> Reports:
-        """The reports in a message: see `Channel.reports_from_bytes`."""
+        """The reports in a message: see `Channel.reports_from_bytes`.
+
+        Parameters
+        ----------
+        message : bytes
+            What `reports_to_bytes` made, or anything that came over a network instead.
+        tally : collections.Counter, optional
+            None: the first thing wrong raises InvalidReport. A Counter: what is wrong is left out
+            and counted under the reason.
+
+        Returns
+        -------
+        structured numpy.ndarray
+            The valid reports, of ``report_dtype``.
+
+        Raises
+        ------
+        InvalidReport
+            Without a tally: the first thing that is wrong.
+        """
         return self.channel.reports_from_bytes(message, tally)
 
     def aggregate_from_bytes(self, message: bytes) -> Aggregate:
@@ -133,13 +211,46 @@ class Protocol(ABC):
         return self.channel.aggregate_from_bytes(message)
 
     def measurements(self, reports: Reports) -> npt.NDArray[np.int8]:
-        """Reports as vectors of zeros and ones that add up: see `Channel.measurements`."""
+        """Reports as vectors of zeros and ones that add up: see `Channel.measurements`.
+
+        Parameters
+        ----------
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+
+        Returns
+        -------
+        numpy.ndarray of int8
+            Shape (users, numbers): 0 or 1.
+
+        Raises
+        ------
+        InvalidReport
+            Another array, or a report that no client can have sent.
+        """
         return self.channel.measurements(reports)
 
     def aggregate_from_sums(self, sums: npt.ArrayLike, n: int) -> Aggregate:
         """The aggregate of n reports from the sums of their measurements.
 
         See `Channel.aggregate_from_sums`.
+
+        Parameters
+        ----------
+        sums : array_like
+            One-dimensional: of the measurements of all n reports, integers in 0 .. n.
+        n : int
+            How many reports were added up.
+
+        Returns
+        -------
+        Aggregate
+            Equal to that of the same reports.
+
+        Raises
+        ------
+        IncompatibleAggregate
+            Another number of sums, other numbers, or sums that no n reports have.
         """
         return self.channel.aggregate_from_sums(sums, n)
 

@@ -283,9 +283,21 @@ class Menu(NamedTuple):
 
     @classmethod
     def of(cls, alternatives: int, likely: int, largest: int) -> Menu:
-        """The menu of the first up to ``largest`` of some alternatives, with all its bounds.
+        """The first of some alternatives, of all of which every item makes as many likely.
 
-        Every item makes ``likely`` of all alternatives likely.
+        Parameters
+        ----------
+        alternatives : int
+            How many there are in all.
+        likely : int
+            How many of them every item makes likely.
+        largest : int
+            How many there may be on the menu.
+
+        Returns
+        -------
+        Menu
+            With all bounds that follow.
         """
         if largest == 1:
             return cls(1, 0, 1)

@@ -186,9 +186,17 @@ class Spelling:
         return {"kind": "spelt", "bytes": self.size, "limbs": self.limbs, "codes": code_lengths()}
 
     def words(self, texts: Sequence[bytes]) -> Words:
-        """Return the words, (texts, limbs), of texts of at most ``size`` bytes, none of them 0.
+        """Return the words of texts.
 
-        The first bits are in the highest places of the first limb.
+        Parameters
+        ----------
+        texts : sequence of bytes
+            UTF-8, of at most ``size`` bytes, none of them 0.
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            Shape (texts, limbs), the first bits in the highest places of the first limb.
         """
         codes, lengths = _codes()
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
@@ -215,7 +223,18 @@ class Spelling:
         return rows[:, :-1]
 
     def texts(self, rows: Words) -> list[str]:
-        """Return the texts of words, (words, limbs)."""
+        """Return the texts of words.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of uint64
+            Shape (words, limbs), those of texts.
+
+        Returns
+        -------
+        list of str
+            Shape (words,).
+        """
         codes, lengths = _codes()
         known = {
             (int(lengths[byte]), int(codes[byte])): byte
@@ -263,10 +282,20 @@ class Spelling:
     def children(
         self, parents: Prefixed, step: int
     ) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int8]]:
-        """Return where all that ``step`` bits, at least one, make of some prefixes leads.
+        """Return where all that ``step`` bits make of some prefixes leads.
 
-        The nodes, -1 where no text of at most ``size`` bytes begins like this, and the bytes used:
-        shapes (parents, 2^step).
+        Parameters
+        ----------
+        parents : Prefixed
+            The prefixes.
+        step : int
+            How many bits are appended, at least 1.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Shape (parents, 2^step) each: the nodes, -1 where no text of at most ``size`` bytes
+            begins like this; and the bytes used.
         """
         missing = _machine().missing
         if not len(parents.nodes):
@@ -280,7 +309,22 @@ class Spelling:
 
     @staticmethod
     def ends(limbs: int, step: int, length: int) -> Words:
-        """Return all ends of ``step`` bits of prefixes of this length: (2^step, limbs)."""
+        """Return all sequences of ``step`` bits, as the last ones of prefixes of this length.
+
+        Parameters
+        ----------
+        limbs : int
+            Of the words.
+        step : int
+            How many bits, at least 0.
+        length : int
+            Of the prefixes that end with them, in bits.
+
+        Returns
+        -------
+        numpy.ndarray of uint64
+            Shape (2^step, limbs).
+        """
         rows = np.zeros((1 << step, limbs), dtype=np.uint64)
         every = np.arange(1 << step, dtype=np.uint64)
         limb, here = divmod(length - 1, 64)

@@ -142,8 +142,9 @@ class Attribute(ABC):
         Parameters
         ----------
         given : object
-            A value, an array or a list of values, or of ordered attributes a closed range ``(first,
-            last)`` whose ends may be None; "missing" and "outside" where they are items.
+            A value, an array or a list of values, or of ordered attributes a closed range `Between`
+            two ends, which may be None, or a text such as "18:64"; "missing" and "outside" where
+            they are items.
 
         Returns
         -------

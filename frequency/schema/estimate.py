@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import Answer, ConfidenceInterval, fractions, normal_quantile, place_of, plain
+from frequency.core import (
+    Answer,
+    ConditionalQuantiles,
+    ConfidenceInterval,
+    fractions,
+    normal_quantile,
+    place_of,
+    plain,
+)
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
-from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from frequency.schema.numeric import Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base import Between, Floats, Integers, printable, untaken

@@ -312,7 +312,7 @@ def aggregate_files(
 
 def _pool(workers: int, client: Any) -> AbstractContextManager[Pool]:
     if client is not None:
-        from frequency.storage.workers import Cluster  # of an extra
+        from frequency.storage.distributed import Cluster  # of an extra
 
         return nullcontext(Cluster(client))
     return nullcontext(Here()) if workers == 1 else processes(workers)

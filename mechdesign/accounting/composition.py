@@ -61,13 +61,17 @@ class Composition(PrivacyCurve):
     def renyi(self, order: float | Rational) -> float:
         """Return an upper bound on the Renyi divergence, the largest between neighbours.
 
-        It is that of the privacy losses themselves, without a detour by delta: rounded up, and
-        ``math.inf`` if some output is impossible for a neighbour.
+        It is that of the privacy losses themselves, without a detour by delta.
 
         Parameters
         ----------
         order : float, Fraction, int, str or Decimal
             Above 1. A float stands for the binary number that it is.
+
+        Returns
+        -------
+        float
+            Rounded up; ``math.inf`` if some output is impossible for a neighbour.
 
         Raises
         ------
@@ -108,9 +112,15 @@ class Composition(PrivacyCurve):
     def to_dp_event(self) -> Any:
         """Return the composition as an event of dp_accounting, for its Renyi accountant.
 
-        It is a ``ZCDpEvent`` with `rho`, or ``NonPrivateDpEvent`` if that is infinite: what
-        dp_accounting makes of it is never below the truth, but it is what zero-concentrated privacy
-        knows, which is less than `epsilon` does. Needs the extra ``accounting``.
+        It is a ``ZCDpEvent`` with `rho`: what dp_accounting makes of it is never below the truth,
+        but it is what zero-concentrated privacy knows, which is less than `epsilon` does.
+
+        Needs the extra ``accounting``.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            ``NonPrivateDpEvent`` if `rho` is infinite.
 
         Raises
         ------
@@ -120,16 +130,23 @@ class Composition(PrivacyCurve):
         return dp_event(self.rho)
 
     def to_dp_accounting(self, interval: float = 1e-4) -> Any:
-        """Return the composition as a privacy loss distribution of dp_accounting, for either order.
+        """Return the composition as a privacy loss distribution of dp_accounting.
 
         It is pessimistic: delta is at least that of the mechanisms for every epsilon, up to the
-        floating-point arithmetic of dp_accounting, which composes. Needs the extra ``accounting``.
+        floating-point arithmetic of dp_accounting, which composes.
+
+        Needs the extra ``accounting``.
 
         Parameters
         ----------
         interval : float, default 1e-4
             Privacy losses are multiples of it, as in all distributions that are composed with this
             one: the smaller, the tighter and the slower.
+
+        Returns
+        -------
+        dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+            For either order of two neighbours.
 
         Raises
         ------
@@ -162,6 +179,11 @@ class Composition(PrivacyCurve):
         ----------
         delta : float, Fraction, int, str or Decimal
             As of `epsilon`.
+
+        Returns
+        -------
+        float
+            An epsilon for which this delta is proved.
 
         Raises
         ------

@@ -216,10 +216,15 @@ class AmongDummies(PrivacyCurve):
 
     @cached_property
     def profile(self) -> PrivacyLoss:
-        """The privacy loss as a distribution, to be composed; nothing is known of it from below.
+        """The privacy loss as a distribution, to be composed with others.
 
-        It is exactly that of the bound, rounded upwards: delta is linear in e^epsilon up to its
-        least.
+        Nothing is known of it from below.
+
+        Returns
+        -------
+        PrivacyLoss
+            Exactly that of the bound, up to rounding upwards: delta is linear in e^epsilon up to
+            where it is least.
         """
         last = 1 + self.distance * (1 / self.counts.alpha**2 - 1)
         points = [(r, Fraction(float_above(self.above(r, 0.0)))) for r in (Fraction(1), last)]

@@ -305,12 +305,17 @@ class PrivacyCurve(ABC):
 
     @precision()
     def delta(self, epsilon: float | Rational) -> float:
-        """Return an upper bound on delta, 0 to 1, rounded up.
+        """Return an upper bound on delta.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
             At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded up.
 
         Raises
         ------
@@ -324,12 +329,17 @@ class PrivacyCurve(ABC):
 
     @precision()
     def delta_at_least(self, epsilon: float | Rational) -> float:
-        """Return a lower bound on delta, rounded down: no better accounting could show less.
+        """Return a lower bound on delta: no better accounting could show less.
 
         Parameters
         ----------
         epsilon : float, Fraction, int, str or Decimal
             At least 0.
+
+        Returns
+        -------
+        float
+            0 to 1, rounded down.
 
         Raises
         ------
@@ -344,14 +354,18 @@ class PrivacyCurve(ABC):
 
     @precision()
     def epsilon(self, delta: float | Rational) -> float:
-        """Return the least epsilon found for which ``delta(epsilon) <= delta`` is proved.
-
-        It is ``math.inf`` if there is none.
+        """Return an epsilon that holds with this delta.
 
         Parameters
         ----------
         delta : float, Fraction, int, str or Decimal
             Strictly between 0 and 1. A float stands for the binary number that it is.
+
+        Returns
+        -------
+        float
+            The least found for which ``delta(epsilon) <= delta`` is proved; ``math.inf`` if there
+            is none.
 
         Raises
         ------
@@ -375,14 +389,17 @@ class PrivacyCurve(ABC):
 
     @precision()
     def epsilon_at_least(self, delta: float | Rational) -> float:
-        """Return the largest epsilon found for which ``delta(epsilon) > delta`` is proved.
-
-        It is a lower bound on the epsilon that holds with this delta; 0 if there is none.
+        """Return a lower bound on the epsilon that holds with this delta.
 
         Parameters
         ----------
         delta : float, Fraction, int, str or Decimal
             Strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            The largest found for which ``delta(epsilon) > delta`` is proved; 0 if there is none.
 
         Raises
         ------

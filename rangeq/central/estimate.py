@@ -146,9 +146,9 @@ class CentralEstimate(ABC):
 
         Parameters
         ----------
-        where : int, list, tuple, numpy.ndarray or mapping
+        where : int, list, Between, str, numpy.ndarray or mapping
             For each attribute that matters, by its place ``0 .. attributes-1``: a place along it, a
-            list of places, or the ends ``(first, last)`` of a closed range; integer arrays instead
+            list of places, or a closed range, ``Between(3, 9)`` or "3:9"; integer arrays instead
             are many questions: see `frequency.core.answer.conditions`. Of one attribute the mapping
             may be left out.
 

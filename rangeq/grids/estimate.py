@@ -119,8 +119,8 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         ----------
         where : mapping
             For each attribute that matters, by name or by place, the value, the list of values, or
-            the ends ``(first, last)`` of the closed range of values that it must have. Integer
-            arrays are many questions: see `frequency.core.answer.conditions`.
+            the closed range of values that it must have, ``Between(3, 9)`` or "3:9". Integer arrays
+            are many questions: see `frequency.core.answer.conditions`.
 
         Returns
         -------

@@ -198,7 +198,7 @@ class CircularHistogram(RangeProtocol):
     w, from all angles together, see frequency f with weight sin^2(pi f w / M) / (w sin^2(pi f /
     M)), M the items of the circular domain. So the variance of a range depends on its length alone,
     and comes within a few parts in a thousand of what any protocol can reach
-    (`rangeq.optimise.least_rmse`).
+    (`rangeq.local.optimisation.least_rmse`).
 
     The variances that its estimates state are those of the estimated population; of ranges over
     more than 2^16 items, those of an even one. At an epsilon of 1 the population changes them

@@ -191,7 +191,9 @@ def check_ranges(estimate, size, additive=True):
     first = np.array([0, 0, size // 3, size // 2])
     last = np.array([size - 1, size // 2, size - 1, size // 2])
     ends = list(zip(first.tolist(), last.tolist(), strict=True))
-    check_same(estimate.answer(Between(first, last)), [estimate.answer(pair) for pair in ends])
+    check_same(
+        estimate.answer(Between(first, last)), [estimate.answer(Between(*pair)) for pair in ends]
+    )
     for a, b in ends:
         check_same(estimate.answer(Between(a, b)), [estimate.answer(list(range(a, b + 1)))])
         check_same(estimate.answer(Between(a, b)), [estimate.answer({0: set(range(a, b + 1))})])
@@ -205,9 +207,10 @@ def check_ranges(estimate, size, additive=True):
     assert estimate.answer([]).value == 0 or not estimate.n
 
 
-NOT_ONE = [-1, 1 << 40, 1.5, "a", None, True, (0,), (0, 0, 0), (0, 1 << 40), (-1, 0), [1 << 40]]
+NOT_ONE = [-1, 1 << 40, 1.5, "a", None, True, (0,), (0, 0), (0, 0, 0), [1 << 40]]
+NOT_ONE += [Between(0, 1 << 40), Between(-1, 0), Between(0, 0.5), "0:1099511627776", "1:0", "0::0"]
 NOT_ONE += [[0.5], [True], {}, {1: 0}, {"x": 0}, {0: -1}, np.array([0.0]), np.array([0, 1 << 40])]
-NOT_ONE += [(0, None), np.array(["0"]), (np.zeros(2, dtype=int), np.zeros(3, dtype=int))]
+NOT_ONE += [np.array(["0"]), Between(np.zeros(2, dtype=int), np.zeros(3, dtype=int))]
 
 WORKING = ("_between", "_single", "_sums", "linear", "marginal", "answers", "predicted_error")
 
@@ -253,7 +256,7 @@ def test_answers_about_one_attribute(place, monkeypatch):
     assert some.n == EACH * len(COLLECTED[place][1])
     assert nobody.n == 0
     assert np.isnan(nobody.frequencies).all()
-    for where in (0, [0], (0, 0), np.array([0, 0])):
+    for where in (0, [0], Between(0, 0), np.array([0, 0])):
         if whole or 0 in nobody.items:
             check_unknown(nobody.answer(where))
 
@@ -345,18 +348,39 @@ def check_cells(estimate, sizes):
         check_same(answer, alone)
         by_place = {names.index(name): values for name, values in reversed(where.items())}
         check_same(estimate.answer(by_place), alone)
-        check_same(estimate.answer({name: (axis, axis) for name, axis in where.items()}), alone)
+        check_same(
+            estimate.answer({name: Between(axis, axis) for name, axis in where.items()}), alone
+        )
         for one, found in list(zip(each, alone, strict=True))[:3]:
             check_same(found, [estimate.answer({name: [item] for name, item in one.items()})])
-        last = {name: (size // 2, size - 1) for name, size in sizes.items() if name in chosen}
+        last = {
+            name: Between(size // 2, size - 1) for name, size in sizes.items() if name in chosen
+        }
+        check_same(
+            estimate.answer({name: f"{a.first}:" for name, a in last.items()}),
+            [estimate.answer(last)],
+        )
         if max(sizes.values()) < LARGE:
-            as_lists = {name: list(range(a, b + 1)) for name, (a, b) in last.items()}
+            as_lists = {name: list(range(a.first, a.last + 1)) for name, a in last.items()}
             check_same(estimate.answer(last), [estimate.answer(as_lists)])
 
 
 def not_several(sizes):
     name, size = next(iter(sizes.items()))
-    bad = [size, -1, 1.5, None, "a", True, (0,), (0, size), [size], [0.5], np.array([0.0])]
+    bad = [
+        size,
+        -1,
+        1.5,
+        None,
+        "a",
+        True,
+        (0,),
+        (0, 0),
+        Between(0, size),
+        [size],
+        [0.5],
+        np.array([0.0]),
+    ]
     named = [{name: one} for one in bad]
     return [
         *named,
@@ -422,7 +446,7 @@ def test_answers_follow_from_the_aggregate(place):
     aggregate = protocol.simulate(EACH, np.random.default_rng(1), values)
     counts = aggregate.counts.copy()
     names = list(names_of(protocol))[:2]
-    questions = [{0: 0}, *({name: 0} for name in names), {0: (0, 0)}]
+    questions = [{0: 0}, *({name: 0} for name in names), {0: Between(0, 0)}]
     questions += [dict.fromkeys(names, 0)] if names else []
     other = copy.deepcopy(protocol)
     one = estimate_of(protocol, aggregate, np.zeros(1, dtype=int))

@@ -17,8 +17,7 @@ from distributed import Client, LocalCluster
 from frequency import HRR, InvalidValue
 from frequency.exceptions import WorkersLost
 from frequency.marginals import Domain, InpHT
-from frequency.storage import aggregate_files, parquet, write_reports
-from frequency.storage import workers as distributed
+from frequency.storage import aggregate_files, distributed, parquet, write_reports
 from frequency.storage.collection import State
 from frequency.storage.protocol_file import SUFFIXES
 from rangeq import HierarchicalHistogram

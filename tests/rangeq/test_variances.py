@@ -204,7 +204,7 @@ class TestPairs(VarianceContract):
         first, last = np.array([0, 1, size - 1]), np.array([size // 2, size - 2, size - 1])
         questions = [
             {0: np.arange(2)},
-            {1: (first, last)},
+            {1: Between(first, last)},
             {0: np.arange(2)[:, None], 1: np.arange(size)},
         ]
         before = np.pad(np.cumsum(table.sum(axis=0)), (1, 0))

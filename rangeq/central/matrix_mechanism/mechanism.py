@@ -80,11 +80,43 @@ class MatrixErrors:
     noise: float
 
     def variance(self, first: Integers, last: Integers) -> Floats:
-        """Return the variances of the sums over boxes: see `Errors`."""
+        """The variances of the sums over boxes: see `Errors`.
+
+        Parameters
+        ----------
+        first, last : numpy.ndarray of int64
+            Shape (attributes, boxes): closed ends.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (boxes,): squared users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            A box does not follow from what is measured.
+        """
         return self.noise * self.strategy.variance(first, last)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """Return the variance of the sum over a product of sets of places: see `Errors`."""
+        """The variance of the sum over a product of sets of places: see `Errors`.
+
+        Parameters
+        ----------
+        weights : sequence of numpy.ndarray of float64
+            For each attribute 1 for the places in the set, else 0.
+
+        Returns
+        -------
+        float
+            Squared users.
+
+        Raises
+        ------
+        UnanswerableQuery
+            It does not follow from what is measured.
+        """
         return self.noise * self.strategy.variance_of(weights)
 
     def mean(self) -> float:

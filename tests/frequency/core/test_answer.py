@@ -43,7 +43,7 @@ def test_attributes_are_given_by_name_or_by_place() -> None:
 
 def test_conditions_are_sorted_and_broadcast() -> None:
     ends = np.array([3, 4])
-    found = conditions({"b": [4, 1, 4], 0: (np.array([[1], [2]]), ends)}, ("a", "b"), (8, 5))
+    found = conditions({"b": [4, 1, 4], 0: Between(np.array([[1], [2]]), ends)}, ("a", "b"), (8, 5))
     assert found.shape == (2, 2)
     first, second = found.asked
     assert (first.place, second.place) == (0, 1)
@@ -69,14 +69,18 @@ def test_conditions_are_sorted_and_broadcast() -> None:
         {"a": "1"},
         {"a": None},
         {"a": (1,)},
-        {"a": (3, 2)},
-        {"a": (0, 8)},
-        {"a": (0, 1.5)},
+        {"a": (1, 2)},
+        {"a": Between(3, 2)},
+        {"a": Between(0, 8)},
+        {"a": Between(0, 1.5)},
+        {"a": "0:8"},
+        {"a": "3:2"},
+        {"a": "0:1:2"},
         {"a": [8]},
         {"a": [True]},
         {"a": np.array([1.0])},
         {"a": np.array([1, 9])},
-        {"a": (np.arange(2), np.arange(3))},
+        {"a": Between(np.arange(2), np.arange(3))},
         {"a": np.arange(2), "b": np.arange(3)},
         5,
         [1, 2],
@@ -90,7 +94,7 @@ def test_what_is_no_question(where: Any) -> None:
 
 def test_the_first_bad_question_is_named() -> None:
     with pytest.raises(InvalidQuestion, match=r"got the range 2 \.\. 9") as bad:
-        conditions((np.array([0, 2]), np.array([3, 9])), ("age",), (8,))
+        conditions(Between(np.array([0, 2]), np.array([3, 9])), ("age",), (8,))
     assert bad.value.index == 1
 
 
@@ -118,7 +122,7 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
     assert several.interval(0.9).low.tolist() == low[[[5, 0], [3, 3]]].tolist()
     listed = estimate.answer([9, 2, 2])
     assert tuple(listed) == pytest.approx(tuple(estimate.linear(np.isin(range(DOMAIN), [2, 9]))))
-    for where in ((3, 9), {0: (3, 9)}, list(range(3, 10))):
+    for where in (Between(3, 9), "3:9", {0: Between(3, 9)}, list(range(3, 10))):
         told = estimate.answer(where)
         if hasattr(estimate, "range"):
             variance = protocol.range_variances(estimate, np.array(3), np.array(9))
@@ -127,7 +131,7 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
             expected = tuple(estimate.linear(np.isin(range(DOMAIN), range(3, 10))))
         assert tuple(told) == pytest.approx(expected, rel=1e-9)
     ends = np.array([0, 3, 7]), np.array([15, 9, 7])
-    many = estimate.answer(ends)
+    many = estimate.answer(Between(*ends))
     alone = [estimate.answer(Between(int(a), int(b))) for a, b in zip(*ends, strict=True)]
     assert many.value == pytest.approx([each.value for each in alone])
     assert many.variance == pytest.approx([each.variance for each in alone])
@@ -138,7 +142,7 @@ def test_answers_about_one_attribute(protocol: Any) -> None:
 @pytest.mark.parametrize(
     "protocol", [*ORACLES, *RANGES, SquareWave(DOMAIN, 1.0), CentralFlat(DOMAIN, 1.0)], ids=repr
 )
-@pytest.mark.parametrize("where", [5, (3, 9), [2, 9, 11]], ids=repr)
+@pytest.mark.parametrize("where", [5, Between(3, 9), [2, 9, 11]], ids=repr)
 def test_one_answer_is_in_numbers_of_python(protocol: Any, where: Any) -> None:
     """NumPy's would be printed as np.float64(0.3)."""
     central = isinstance(protocol, CentralFlat)
@@ -182,7 +186,7 @@ def test_without_reports_nothing_is_known() -> None:
     everything: list[Any] = [*ORACLES, *RANGES]
     for protocol in everything:
         estimate = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros(0, dtype=int))))
-        for where in (3, (3, 9), [1, 5]):
+        for where in (3, Between(3, 9), [1, 5]):
             answer = estimate.answer(where)
             assert np.isnan(answer.value)
             assert answer.variance == np.inf
@@ -196,7 +200,7 @@ def test_items_that_were_not_estimated_are_refused() -> None:
     estimate = sketch.estimate(aggregate, items=[7, 5, 1 << 39])
     assert estimate.answer(5).value == estimate.frequencies[1]
     assert estimate.answer([7, 1 << 39]).value == pytest.approx(estimate.frequencies[[0, 2]].sum())
-    for where in (6, (5, 7), [5, 6], np.array([5, 6])):
+    for where in (6, Between(5, 7), [5, 6], np.array([5, 6])):
         with pytest.raises(InvalidQuestion, match="not estimated"):
             estimate.answer(where)
 
@@ -269,7 +273,7 @@ def test_answers_about_several_attributes(protocol: Any) -> None:
         [answer.value, estimate.answer({1: Between(4, 7)}).value], abs=0.05
     )
     apart = estimate.answer({0: [0, 1, 5], 1: [2]})
-    parts = [estimate.answer({0: where, 1: 2}).value for where in ((0, 1), 5)]
+    parts = [estimate.answer({0: where, 1: 2}).value for where in (Between(0, 1), 5)]
     assert apart.value == pytest.approx(sum(parts))
     if isinstance(protocol, WaveGrid):  # whose values are told one by one, in any order
         low, high = apart.interval()

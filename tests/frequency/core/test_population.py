@@ -7,7 +7,7 @@ import pytest
 
 from frequency import HRR, UnknownVariance
 from frequency.marginals import CALM, Domain, InpEM, InpHT, MargPS, consistent
-from rangeq import CircularHistogram, DecomposedHistogram, HaarHRR, SquareWave, shaped
+from rangeq import Between, CircularHistogram, DecomposedHistogram, HaarHRR, SquareWave, shaped
 from rangeq.grids import HDG, MSW, TDG, WaveGrid
 
 USERS, ALL = 400, 1000
@@ -65,7 +65,7 @@ def test_one_attribute(protocol):
     own = estimate.linear(weights).variance
     np.testing.assert_allclose(more.linear(weights).variance, own + among * 0.0015)
     if hasattr(estimate, "range"):
-        check(estimate, [(0, 5), (3, 12), (0, 15)])
+        check(estimate, [Between(0, 5), Between(3, 12), Between(0, 15)])
 
 
 @pytest.mark.parametrize("protocol", SEVERAL, ids=lambda one: type(one).__name__)
@@ -74,12 +74,12 @@ def test_several_attributes(protocol):
 
 
 def test_smoothed_estimates():
-    check(estimated(shaped(16, 1.0, USERS)), [(0, 15), (0, 3), (4, 4)])
-    check(estimated(shaped(3, 1.0, USERS)), [(0, 1), (1, 1)])
+    check(estimated(shaped(16, 1.0, USERS)), [Between(0, 15), Between(0, 3), Between(4, 4)])
+    check(estimated(shaped(3, 1.0, USERS)), [Between(0, 1), Between(1, 1)])
 
 
 def test_what_has_no_variances_has_none():
-    for protocol, where in ((SquareWave(16, 1.0), 0), (MSW(RECORDS, 1.0), {"a": (0, 1)})):
+    for protocol, where in ((SquareWave(16, 1.0), 0), (MSW(RECORDS, 1.0), {"a": Between(0, 1)})):
         more = estimated(protocol).of_population(ALL)
         assert (more.n, more.reports) == (ALL, USERS)
         with pytest.raises(UnknownVariance):

@@ -6,11 +6,10 @@ False alarms: coverage is compared at 1e-6, seeded, and an interval that is too 
 import numpy as np
 import pytest
 
-from frequency.core.answer import Answer
+from frequency.core.answer import Answer, ConditionalQuantiles
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.marginals import InpHT, MargPS
 from frequency.schema import Boolean, Categorical, Numeric, Schema, Survey
-from frequency.schema.conditional_quantiles import ConditionalQuantiles
 from rangeq.central import CentralFlat, Release, count_cells
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
@@ -23,7 +22,7 @@ def asking(cells, variance=0.0):
 
     def answer(where):
         rows = np.ones(cells.shape[1], dtype=bool)
-        first, last = (np.atleast_1d(end) for end in where[0])
+        first, last = (np.atleast_1d(end) for end in (where[0].first, where[0].last))
         if 1 in where:
             rows = np.isin(np.arange(cells.shape[1]), where[1])
         sums = np.append(0, np.cumsum(cells[:, rows].sum(axis=1)))

@@ -203,7 +203,8 @@ def test_without_quantiles_or_errors() -> None:
 
         def answer(self, where):
             items = next(iter(where.values())) if isinstance(where, dict) else where
-            first, last = items if isinstance(items, tuple) else (items, items)
+            asked = items if isinstance(items, Between) else Between(items, items)
+            first, last = asked.first, asked.last
             return Answer((np.asarray(last) - np.asarray(first) + 1) / 12, None, "unknown")
 
     estimate = SurveyEstimate(Schema([WHEN]), Unknown())
@@ -218,8 +219,8 @@ def test_counts_of_users() -> None:
         n = 1200
 
         def answer(self, where):
-            first, last = where if isinstance(where, tuple) else (where, where)
-            count = 100.0 * (np.asarray(last) - np.asarray(first) + 1)
+            asked = where if isinstance(where, Between) else Between(where, where)
+            count = 100.0 * (np.asarray(asked.last) - np.asarray(asked.first) + 1)
             return Answer(count, np.full(np.shape(count), 9.0))
 
     estimate = SurveyEstimate(Schema([WHEN]), Counted(), "users")

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency import GRR, OUE
+from frequency import GRR, OUE, Between
 from mechdesign.evaluate import ErrorTable, EstimatedBy, evaluate, mean_absolute
 from mechdesign.evaluate.measures import Population, truth
 from rangeq.grids import WaveGrid
 
 ZIPF = np.array([600, 300, 200, 150, 120, 100])
-ITEMS = {"items": list(range(6)), "prefixes": [(0, np.arange(5))]}
+ITEMS = {"items": list(range(6)), "prefixes": [Between(0, np.arange(5))]}
 PROTOCOLS: dict[str, Callable[[float], Any]] = {
     "GRR": lambda epsilon: GRR(6, epsilon),
     "OUE": lambda epsilon: OUE(6, epsilon),
@@ -49,9 +49,9 @@ class Shifted:
         return self
 
     def answer(self, where: Any) -> Told:
-        first = np.asarray(where[0] if isinstance(where, tuple) else where)
+        asked = where if isinstance(where, Between) else Between(where, where)
         counts = ZIPF / ZIPF.sum()
-        last = np.asarray(where[1] if isinstance(where, tuple) else where)
+        first, last = np.asarray(asked.first), np.asarray(asked.last)
         below = np.concatenate([[0.0], np.cumsum(counts)])
         return Told(below[last + 1] - below[first] + self.off)
 
@@ -163,7 +163,7 @@ def test_a_function_draws_a_population_for_each_repeat() -> None:
     records = small(
         protocols={"waves": lambda epsilon: WaveGrid([4, 4], epsilon)},
         populations={"records": lambda rng: rng.integers(0, 4, size=(700, 2))},
-        queries={"pairs": [{0: 1, 1: (0, 2)}]},
+        queries={"pairs": [{0: 1, 1: Between(0, 2)}]},
         repeats=1,
     )
     assert [row.users for row in records.rows] == [700]
@@ -206,7 +206,7 @@ def test_records_and_tables_are_populations() -> None:
     rng = np.random.default_rng(3)
     records = rng.integers(0, 4, size=(3000, 2))
     table = {"a": records[:, 0], "b": records[:, 1]}
-    both = {"a": 1, "b": (0, 2)}
+    both = {"a": 1, "b": Between(0, 2)}
     found = evaluate(
         {"waves": lambda epsilon: WaveGrid({"a": 4, "b": 4}, epsilon)},
         {"table": table},
@@ -219,7 +219,7 @@ def test_records_and_tables_are_populations() -> None:
     again = evaluate(
         {"waves": lambda epsilon: WaveGrid([4, 4], epsilon)},
         {"records": records},
-        {"pairs": [{0: 1, 1: (0, 2)}]},
+        {"pairs": [{0: 1, 1: Between(0, 2)}]},
         [4.0],
         repeats=1,
     )
@@ -236,13 +236,14 @@ def test_the_truth_is_counted(kind: str) -> None:
         (4, values == 4),
         ([1, 5], np.isin(values, [1, 5])),
         ({0, 2}, np.isin(values, [0, 2])),
-        ((1, 4), (values >= 1) & (values <= 4)),
+        (Between(1, 4), (values >= 1) & (values <= 4)),
     ]
     for where, inside in cases:
         assert truth(where if kind == "counts" else {0: where}, held) == pytest.approx(
             inside.mean()
         )
-    asked = (first, last) if kind == "counts" else {0: (first, last)}
+    within = Between(first, last)
+    asked = within if kind == "counts" else {0: within}
     expected = [np.mean((values >= a) & (values <= b)) for a, b in zip(first, last, strict=True)]
     np.testing.assert_allclose(truth(asked, held), expected)
 
@@ -273,7 +274,7 @@ def test_what_was_computed_is_kept(tmp_path: Path) -> None:
     assert len(made) == 8
     assert [row for row in more.rows if row.epsilon == 1 and row.repeat < 3] == list(first.rows)
     # Other queries under the same names are another evaluation, and the file holds both
-    small(**given, queries={"items": [0, 1], "prefixes": [(0, 1)]})
+    small(**given, queries={"items": [0, 1], "prefixes": [Between(0, 1)]})
     assert len(made) == 11
     assert small(**given, epsilons=[1.0, 2.0], repeats=4).rows == more.rows
     assert len(path.read_text().splitlines()) == 1 + 2 * 11

@@ -763,7 +763,7 @@ def test_answers_take_no_library_that_they_do_not_need(asked, tmp_path):
     code = (
         "import sys; from mechdesign.cli import main; main(sys.argv[1:]);"
         "heavy = ['matplotlib', 'pyarrow', 'pandas', 'narwhals', 'scipy.special', 'scipy.stats'];"
-        "assert not [name for name in heavy if name in sys.modules]"
+        "found = [name for name in heavy if name in sys.modules]; assert not found, found"
     )
     subprocess.run([sys.executable, "-c", code, *given], check=True, cwd=tmp_path)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frequency import Boolean, Categorical, Dates, InvalidQuestion, Numeric, Schema, Text
+from frequency import Between, Boolean, Categorical, Dates, InvalidQuestion, Numeric, Schema, Text
 from frequency.schema.attribute import Span
 from rangeq.cli.where_text import where_of
 
@@ -48,37 +48,45 @@ LABEL = Categorical("label", HOSTILE)
 @pytest.mark.parametrize(
     ("attributes", "text", "expected"),
     [
-        ([AGE], "18:64", {"age": ("18", "64")}),
-        ([AGE], "age 18:64", {"age": ("18", "64")}),
-        ([AGE], " age = 18 : 64 ", {"age": ("18", "64")}),
+        ([AGE], "18:64", {"age": Between("18", "64")}),
+        ([AGE], "age 18:64", {"age": Between("18", "64")}),
+        ([AGE], " age = 18 : 64 ", {"age": Between("18", "64")}),
         ([AGE], "age=44", {"age": "44"}),
         ([AGE], "44", {"age": "44"}),
-        ([AGE], "60:", {"age": ("60", None)}),
-        ([AGE], ":17", {"age": (None, "17")}),
-        ([AGE], ":", {"age": (None, None)}),
+        ([AGE], "60:", {"age": Between("60", None)}),
+        ([AGE], ":17", {"age": Between(None, "17")}),
+        ([AGE], ":", {"age": Between(None, None)}),
         ([AGE], "missing", {"age": "missing"}),
         ([AGE], "1, 2,missing", {"age": ["1", " 2", "missing"]}),
-        ([AGE, SEX], "age 18:64 and sex female", {"age": ("18", "64"), "sex": "female"}),
-        ([AGE, SEX], "sex=female  and  age=18:", {"sex": "female", "age": ("18", None)}),
-        ([AGE, GROUP], "age group 0:9", {"age group": ("0", "9")}),
-        ([AGE, GROUP], "age group 10 to 19 and age 12", {"age group": (10, 19), "age": "12"}),
-        ([DELAY], "-60:-1.5", {"delay": ("-60", "-1.5")}),
+        ([AGE, SEX], "age 18:64 and sex female", {"age": Between("18", "64"), "sex": "female"}),
+        ([AGE, SEX], "sex=female  and  age=18:", {"sex": "female", "age": Between("18", None)}),
+        ([AGE, GROUP], "age group 0:9", {"age group": Between("0", "9")}),
+        (
+            [AGE, GROUP],
+            "age group 10 to 19 and age 12",
+            {"age group": Between(10, 19), "age": "12"},
+        ),
+        ([DELAY], "-60:-1.5", {"delay": Between("-60", "-1.5")}),
         ([DELAY], "outside", {"delay": "outside"}),
-        ([DELAY], "0.1 to 0.3", {"delay": (0.1, 0.3)}),
+        ([DELAY], "0.1 to 0.3", {"delay": Between(0.1, 0.3)}),
         ([SMOKES], "YES", {"smokes": "YES"}),
         ([SEEN], "2013-02", {"seen": "2013-02"}),
-        ([SEEN], "seen 2013:2014", {"seen": ("2013", "2014")}),
+        ([SEEN], "seen 2013:2014", {"seen": Between("2013", "2014")}),
         ([YEAR], "2014", {"year": "2014"}),
-        ([SEEN], "seen 2013-01-01:2013-03-31", {"seen": ("2013-01-01", "2013-03-31")}),
-        ([SEEN, SEX], "seen 2013-01: and sex male", {"seen": ("2013-01", None), "sex": "male"}),
+        ([SEEN], "seen 2013-01-01:2013-03-31", {"seen": Between("2013-01-01", "2013-03-31")}),
+        (
+            [SEEN, SEX],
+            "seen 2013-01: and sex male",
+            {"seen": Between("2013-01", None), "sex": "male"},
+        ),
         ([MINUTE], "2013-01-01 05:07", {"minute": "2013-01-01 05:07"}),
         (
             [MINUTE],
             "2013-01-01 05:00:2013-01-01 06:30",
-            {"minute": ("2013-01-01 05:00", "2013-01-01 06:30")},
+            {"minute": Between("2013-01-01 05:00", "2013-01-01 06:30")},
         ),
-        ([MINUTE], "2013-01-01 05:00:", {"minute": ("2013-01-01 05:00", None)}),
-        ([MINUTE], ":2013-01-01 05:30", {"minute": (None, "2013-01-01 05:30")}),
+        ([MINUTE], "2013-01-01 05:00:", {"minute": Between("2013-01-01 05:00", None)}),
+        ([MINUTE], ":2013-01-01 05:30", {"minute": Between(None, "2013-01-01 05:30")}),
         ([LABEL], "a,b", {"label": "a,b"}),
         ([LABEL], "b,a", {"label": ["b", "a"]}),
         ([LABEL], "b,a,b", {"label": ["b", "a,b"]}),
@@ -108,7 +116,10 @@ def test_every_label_can_be_asked_for(label, form):
 @pytest.mark.parametrize("label", HOSTILE)
 def test_every_label_can_be_asked_for_among_others(label):
     schema = Schema([AGE, LABEL, SEX])
-    assert where_of(f"age 3:5 and label {label}", schema) == {"age": ("3", "5"), "label": label}
+    assert where_of(f"age 3:5 and label {label}", schema) == {
+        "age": Between("3", "5"),
+        "label": label,
+    }
     expected = {"label": label, "sex": "male"}
     if label != "sex female":
         assert where_of(f"label {label} and sex male", schema) == expected
@@ -219,4 +230,4 @@ def test_long_texts_are_read_in_no_time():
     assert where_of(",".join(labels * 20), Schema([place])) == {"place": labels * 20}
     names = [Numeric(f"x{k}", low=0, high=9, whole=True) for k in range(40)]
     text = " and ".join(f"x{k} 3:5" for k in range(40))
-    assert where_of(text, Schema(names)) == {f"x{k}": ("3", "5") for k in range(40)}
+    assert where_of(text, Schema(names)) == {f"x{k}": Between("3", "5") for k in range(40)}

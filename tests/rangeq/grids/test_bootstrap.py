@@ -93,7 +93,7 @@ def test_the_same_interval_at_every_call_and_wider_ones_for_more_confidence() ->
 
 def test_nothing_is_claimed_of_what_reports_do_not_tell() -> None:
     records = people("normal", 5000, 2, 8, np.random.default_rng(5))
-    where = {0: (0, 3), 1: (0, 3)}
+    where = {0: Between(0, 3), 1: Between(0, 3)}
     even = collected(Uniform([8, 8], 1.0), records).answer(where)
     assert even.interval() == (0, 1)
     # Attributes may go together in any way
@@ -104,13 +104,13 @@ def test_nothing_is_claimed_of_what_reports_do_not_tell() -> None:
     with pytest.raises(UnknownVariance):
         collected(HIO([1 << 12] * 5, 1.0), np.zeros((9, 5), dtype=int)).answer(where).interval()
     # Where nobody reported on a level anything is possible
-    several = {0: (0, 4), 1: (0, 4)}
+    several = {0: Between(0, 4), 1: Between(0, 4)}
     assert collected(HIO([8, 8], 1.0), records[:1]).answer(several).interval(0.5)[1] == 1
 
 
 def test_replicates_of_large_collections_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     records = people("normal", 2000, 2, 8, np.random.default_rng(6))
-    where, protocol = {0: (0, 3), 1: (1, 6)}, RangeCALM([8, 8], 1.0, nonnegative=True)
+    where, protocol = {0: Between(0, 3), 1: Between(1, 6)}, RangeCALM([8, 8], 1.0, nonnegative=True)
     kept = collected(protocol, records).answer(where).interval()
     monkeypatch.setattr(bootstrap, "_KEPT", 0)
     estimate = collected(protocol, records)
@@ -161,7 +161,10 @@ def test_intervals_of_hierarchies_cover(epsilon: float) -> None:
         for _ in range(60):
             left = rng.integers(0, 14, 2)
             right = np.minimum(left + rng.integers(1, 9, 2), 15)
-            where = {0: (int(left[0]), int(right[0])), 1: sorted({int(left[1]), int(right[1]), 7})}
+            where = {
+                0: Between(int(left[0]), int(right[0])),
+                1: sorted({int(left[1]), int(right[1]), 7}),
+            }
             inside = np.isin(records[:, 1], where[1])
             inside &= (records[:, 0] >= left[0]) & (records[:, 0] <= right[0])
             low, high = estimate.answer(where).interval()

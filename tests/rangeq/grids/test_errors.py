@@ -88,9 +88,9 @@ def test_predicted_errors_of_grids() -> None:
 def test_what_is_known_does_not_err_and_ranges_err_as_their_complements(protocol: Any) -> None:
     estimate = collected(protocol, np.random.default_rng(7).integers(0, 8, size=(20_000, 3)))
     whole = (
-        {0: (0, 7)},
-        {0: (0, 7), 1: (0, 7)},
-        dict.fromkeys(range(3), (0, 7)),
+        {0: Between(0, 7)},
+        {0: Between(0, 7), 1: Between(0, 7)},
+        dict.fromkeys(range(3), Between(0, 7)),
         {2: list(range(8))},
     )
     for where in whole:

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from frequency import Between
 from frequency.heavy import OneBit
 from rangeq.grids import (
     HDG,
@@ -100,7 +101,7 @@ class TestGrids(VarianceContract):
                 error = estimate.predicted_error(np.array(pair), LEFT, RIGHT)
                 assert (error.non_uniformity == 0).all()
                 variances.append(error.noise + error.sampling)
-                where = {p: (LEFT[:, k], RIGHT[:, k]) for k, p in enumerate(pair)}
+                where = {p: Between(LEFT[:, k], RIGHT[:, k]) for k, p in enumerate(pair)}
                 low, high = estimate.answer(where).interval()
                 inside.append((low <= held) & (held <= high))
             raws.append(np.array(raw) - true)

@@ -99,7 +99,7 @@ def test_estimates_are_unbiased_with_the_variances_told(base, kept) -> None:
     truth = np.zeros(12)
     for items, share in zip(KINDS, shares, strict=True):
         truth[[item for item in items if kept is None or item in kept]] += share
-    asked: list[Any] = [3, 9, (2, 9), (0, 11), [0, 9, 11]]
+    asked: list[Any] = [3, 9, Between(2, 9), Between(0, 11), [0, 9, 11]]
     right = [truth[3], truth[9], truth[2:10].sum(), truth.sum(), truth[[0, 9, 11]].sum()]
     scores, covered = [], []
     for _ in range(60):
@@ -201,7 +201,7 @@ def test_wrong_arguments() -> None:
     for weights in (np.ones(13), 1.0, [math.nan] * 12):
         with pytest.raises(ValueError, match="weights"):
             estimate.linear(weights)
-    for where in (12, (0, 12), (3, 1)):
+    for where in (12, Between(0, 12), Between(3, 1), (1, 3)):
         with pytest.raises(ValueError, match=r"item|range"):
             estimate.answer(where)
 
@@ -266,7 +266,7 @@ def test_two_rounds_find_and_estimate_the_heavy_items(more) -> None:
     second = protocol.second(frequent)
     found = second.estimate(second.aggregate(second.privatize(held, rng)))
     # Six deviations
-    for where, truth in (((0, 31), 4 / 3), ((4, 15), 2 / 3)):
+    for where, truth in ((Between(0, 31), 4 / 3), (Between(4, 15), 2 / 3)):
         answer = found.answer(where)
         assert abs(answer.value - truth) < 6 * math.sqrt(answer.variance) < 0.5
     assert found.range(10, 19) == 0

@@ -28,24 +28,24 @@ def truth(records: np.ndarray, where: dict[str, Any]) -> float:
     held = np.ones(len(records), dtype=bool)
     for name, asked in where.items():
         values = records[:, DOMAIN.names.index(name)]
-        if isinstance(asked, tuple):
-            held &= (values >= asked[0]) & (values <= asked[1])
+        if isinstance(asked, Between):
+            held &= (values >= asked.first) & (values <= asked.last)
         else:
             held &= np.isin(values, asked)
     return float(held.mean())
 
 
 QUESTIONS: list[dict[str, Any]] = [
-    {"age": (4, 7)},
+    {"age": Between(4, 7)},
     {"pay": [0, 3, 7]},
-    {"age": (0, 15)},
+    {"age": Between(0, 15)},
 ]
 GIVEN: list[dict[str, Any]] = [
     *QUESTIONS,
     {"ill": 1},
-    {"ill": 1, "age": (5, 15)},
+    {"ill": 1, "age": Between(5, 15)},
     {"ill": 0, "pay": 2},
-    {"ill": (0, 1), "pay": (0, 3)},
+    {"ill": Between(0, 1), "pay": Between(0, 3)},
 ]
 
 
@@ -110,7 +110,7 @@ def test_few_reports_and_other_protocols() -> None:
     protocol = PerAttribute.of(DOMAIN, 1.0, "ill")
     none = protocol.estimate(protocol.aggregate(protocol.privatize(np.zeros((0, 3), dtype=int))))
     one = protocol.estimate(protocol.aggregate(protocol.privatize([[3, 1, 2]])))
-    for where in ({"age": 3}, {"ill": 1}, {"ill": 1, "pay": (0, 3)}):
+    for where in ({"age": 3}, {"ill": 1}, {"ill": 1, "pay": Between(0, 3)}):
         assert math.isnan(none.answer(where).value)
         assert none.answer(where).variance == math.inf
         assert one.n == 1

@@ -150,7 +150,7 @@ def test_estimates_are_distributions(domain: int, epsilon: float) -> None:
         check_distribution(estimate, domain)
         assert estimate.n == n
         assert isinstance(estimate.unbiased, RangeEstimate)
-        assert np.isfinite(estimate.answer(tuple(ends_of(domain))).variance).all()
+        assert np.isfinite(estimate.answer(Between(*ends_of(domain))).variance).all()
     assert repr(estimate) == f"<ShapedEstimate of {domain} items from 3000 reports>"
 
 
@@ -215,7 +215,7 @@ def test_scalars_arrays_and_what_is_not_a_range() -> None:
         with pytest.raises(InvalidRange):
             estimate.range(*bad)
         with pytest.raises(InvalidQuestion):
-            estimate.answer(bad)
+            estimate.answer(Between(*bad))
     for confidence in (-0.1, 1.5, math.nan):
         with pytest.raises(ValueError, match="confidence"):
             estimate.answer(Between(0, 3)).interval(confidence)
@@ -286,7 +286,8 @@ def test_batches_merge() -> None:
     assert merged.n == 3000
     np.testing.assert_array_equal(merged.frequencies, whole.frequencies)
     np.testing.assert_array_equal(
-        merged.answer(tuple(ends_of(65))).variance, whole.answer(tuple(ends_of(65))).variance
+        merged.answer(Between(*ends_of(65))).variance,
+        whole.answer(Between(*ends_of(65))).variance,
     )
 
 

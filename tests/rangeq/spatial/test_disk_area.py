@@ -187,9 +187,14 @@ def test_many_cells_are_found_again() -> None:
     held = np.zeros((32, 48), dtype=int)
     np.add.at(held, tuple(records.T), 1)
     estimate = protocol.estimate(protocol.simulate(held.ravel(), rng))
-    for box in ({0: (5, 12), 1: (25, 40)}, {0: (0, 31), 1: (0, 25)}, {0: (15, 25)}):
-        (a, b), (c, d) = box.get(0, (0, 31)), box.get(1, (0, 47))
-        truth = held[a : b + 1, c : d + 1].sum() / n
+    for box in (
+        {0: Between(5, 12), 1: Between(25, 40)},
+        {0: Between(0, 31), 1: Between(0, 25)},
+        {0: Between(15, 25)},
+    ):
+        rows, columns = box.get(0, Between(0, 31)), box.get(1, Between(0, 47))
+        held_there = held[rows.first : rows.last + 1, columns.first : columns.last + 1]
+        truth = held_there.sum() / n
         assert estimate.answer(box).value == pytest.approx(truth, abs=0.03)
 
 

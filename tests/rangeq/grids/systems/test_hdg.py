@@ -19,7 +19,7 @@ from tests.rangeq.grids.populations import collected
 
 def test_hdg_sees_within_cells_and_tdg_does_not() -> None:
     records = np.full((200_000, 2), 9)
-    ask = {0: (8, 11), 1: (8, 11)}
+    ask = {0: Between(8, 11), 1: Between(8, 11)}
     fine, coarse = (
         collected(kind([64, 64], 2.0, 200_000, granularity=4), records) for kind in (HDG, TDG)
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from frequency import Between
 from rangeq.grids import LHIO, MSW, TDG, HierarchicalHistogram2D, RangeCALM
 from tests.rangeq.grids.populations import people
 
@@ -29,7 +30,7 @@ def test_it_is_the_servers_alone_and_printed(system: Any, option: str) -> None:
     assert default != published
     assert default.parameters == published.parameters
     aggregate = default.simulate(1, np.random.default_rng(2), RECORDS)
-    where = {0: (1, 3), 2: (2, 4)}
+    where = {0: Between(1, 3), 2: Between(2, 4)}
     values = [system.estimate(aggregate).answer(where).value for system in (default, published)]
     assert values[0] != values[1]
 

@@ -190,7 +190,7 @@ def test_several_attributes_have_no_more_than_each(seed: int) -> None:
     records = np.stack([rng.integers(0, size, n) for size in (32, 16, 8)], axis=1)
     estimate = collected(WaveGrid([32, 16, 8], 0.3, n, categorical=[1]), records)
     answer = estimate.answer({0: Between(3, 28), 1: list(range(15)), 2: Between(0, 6)})
-    for where in ({0: (3, 28)}, {1: list(range(15))}, {2: (0, 6)}):
+    for where in ({0: Between(3, 28)}, {1: list(range(15))}, {2: Between(0, 6)}):
         assert answer.value <= estimate.answer(where).value + 1e-9
     low, high = answer.interval()
     assert low <= answer.value <= high
@@ -292,17 +292,19 @@ def test_samples_differ_as_much_as_answers_err() -> None:
     ratios = []
     for where in (
         {"job": [0, 2, 7]},
-        {"age": (5, 14)},
+        {"age": Between(5, 14)},
         {"job": [1, 4], "smokes": 1},
-        {"age": (0, 9), "town": [0, 3, 5]},
-        {"age": (10, 20), "job": [3, 5, 6]},
+        {"age": Between(0, 9), "town": [0, 3, 5]},
+        {"age": Between(10, 20), "job": [3, 5, 6]},
     ):
         told = []
         for sample in samples:
             inside = np.ones(len(sample), dtype=bool)
             for name, asked in where.items():
                 column = sample[:, list(SIZES).index(name)]
-                values = np.arange(asked[0], asked[1] + 1) if isinstance(asked, tuple) else asked
+                values = asked
+                if isinstance(asked, Between):
+                    values = np.arange(asked.first, asked.last + 1)
                 inside &= np.isin(column, values)
             told.append(inside.mean())
         answer = estimate.answer(where)
@@ -333,7 +335,7 @@ def test_queries_may_name_all_of_many_attributes() -> None:
     records = ((rng.random((40_000, 25)) < 0.15) ^ hidden).astype(np.int64)
     pairs = [(place, place + 1) for place in range(24)]
     estimate = collected(WaveGrid([2] * 25, 4.0, pairs=pairs), records)
-    whole = estimate.answer(dict.fromkeys(range(25), (0, 1)))
+    whole = estimate.answer(dict.fromkeys(range(25), Between(0, 1)))
     assert whole.value == 1
     fifteen = dict.fromkeys(range(15), 1)
     answer = estimate.answer(fifteen)
