@@ -67,13 +67,13 @@ class InvalidCell(InvalidValue):
         column = printable(repr(self.column))
         if self.expected == A_VALUE:
             empty = self.value is None
-            found = "the cell is empty" if empty else f"{shown(self.value)} is no value"
+            content = "the cell is empty" if empty else f"{shown(self.value)} is no value"
             return (
-                f"column {column}: {found}, and the schema refuses missing values"
+                f"column {column}: {content}, and the schema refuses missing values"
                 ' (missing = "item" or "skip" takes them)'
             )
-        found = "no value" if self.value is None else shown(self.value)
-        return f"column {column}: {found} is not {printable(self.expected)}"
+        content = "no value" if self.value is None else shown(self.value)
+        return f"column {column}: {content} is not {printable(self.expected)}"
 
 
 class UnknownColumn(FrequencyError, ValueError):

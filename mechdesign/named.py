@@ -42,12 +42,12 @@ def geometric(
 
 def geometric_weights(n: int, a: Number) -> Weights[Number]:
     """Return the entries of GM times their common denominator, (n + 1, n + 1), and that."""
-    one = a**0
+    unit = a**0
     weights = [
-        [(one if i in (0, n) else one - a) * a ** abs(i - j) for j in range(n + 1)]
+        [(unit if i in (0, n) else unit - a) * a ** abs(i - j) for j in range(n + 1)]
         for i in range(n + 1)
     ]
-    return weights, one + a
+    return weights, unit + a
 
 
 def explicit_fair(
@@ -110,9 +110,9 @@ def krr(
 
 def krr_weights(k: int, a: Number) -> Weights[Number]:
     """Return the entries of GRR times their common denominator, (k, k), and that."""
-    one = a**0
-    weights = [[one if i == j else a for j in range(k)] for i in range(k)]
-    return weights, one + (k - 1) * a
+    unit = a**0
+    weights = [[unit if i == j else a for j in range(k)] for i in range(k)]
+    return weights, unit + (k - 1) * a
 
 
 def weakly_honest(
@@ -180,12 +180,12 @@ def recommend(
     name, reason = _by_theory(n, a, wanted)
     if name != "WM":
         made = geometric if name == "GM" else explicit_fair
-        found = uniform(n) if a == 1 else made(n, privacy)
-        return Recommendation(name, found, reason)
+        mechanism = uniform(n) if a == 1 else made(n, privacy)
+        return Recommendation(name, mechanism, reason)
     asked = {"S", "RM", *wanted, *({"CM"} if "CH" in implied(wanted) else ())}
-    found = design(n, privacy, L0(), sorted(asked)).mechanism
+    mechanism = design(n, privacy, L0(), sorted(asked)).mechanism
     return Recommendation(
-        name, found, f"{reason}: a linear program, solved and certified (Figure 6.4)"
+        name, mechanism, f"{reason}: a linear program, solved and certified (Figure 6.4)"
     )
 
 
@@ -270,7 +270,7 @@ def closed_form(
 
 
 def _powers(a: Fraction, count: int) -> Fraction:
-    """1 + a + ... + a^(count - 1), for a other than 1."""
+    """Return 1 + a + ... + a^(count - 1), for a other than 1."""
     return (1 - a**count) / (1 - a)
 
 
@@ -351,13 +351,13 @@ def _privacy(
     neighbours: Literal["adjacent", "all"] = "adjacent",
 ) -> Privacy:
     """The privacy that is asked for, between the neighbours for which the mechanism has it."""
-    found = Privacy.of(privacy, alpha=alpha, neighbours=neighbours)
-    if found.neighbours != neighbours:
+    result = Privacy.of(privacy, alpha=alpha, neighbours=neighbours)
+    if result.neighbours != neighbours:
         raise ValueError(
             f"this mechanism has its privacy between neighbours={neighbours!r}, got"
-            f" {shown(found.neighbours)}"
+            f" {shown(result.neighbours)}"
         )
-    return found
+    return result
 
 
 def _respondents(n: int) -> int:

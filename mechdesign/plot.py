@@ -228,7 +228,7 @@ def l0d_against_d(
 
 
 def explanation_page(told: Explanation) -> Figure:
-    """What a mechanism does, on one page (A4): the four answers in words, each with a picture.
+    """Draw what a mechanism does, on one page (A4): four answers in words, each with a picture.
 
     How often each error occurs, as far as 99.9 % of the cases; the typical error for each true
     count; for each published value the range that holds the truth with 90 %, and the likeliest

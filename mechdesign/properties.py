@@ -278,19 +278,19 @@ def resolve(item: PropertyLike) -> Property:
         short, colon, parameter = item.partition(":")
         if short in _REGISTRY:
             try:
-                found = _REGISTRY[short].from_parameter(parameter) if colon else _REGISTRY[short]()
+                result = _REGISTRY[short].from_parameter(parameter) if colon else _REGISTRY[short]()
             except TypeError as error:
                 raise ValueError(
                     f"the property {short} does not take the parameter {parameter!r}"
                     if colon
                     else f"the property {short} needs a parameter, after a colon"
                 ) from error
-            if colon and found.text == short:
+            if colon and result.text == short:
                 raise ValueError(
                     f"the text of the property {short} does not tell its parameter {parameter!r}:"
                     " override text, as mechdesign.properties.OutputRatio does"
                 )
-            return found
+            return result
     raise ValueError(
         f"unknown property {item!r}; known: {', '.join(_REGISTRY)}; one of your own when its module"
         " is imported (--import)"

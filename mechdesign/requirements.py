@@ -51,10 +51,10 @@ class _CellBound(Property):
 
     @classmethod
     def from_parameter(cls, parameter: str) -> Property:
-        found = _CELL.fullmatch(parameter)
-        if found is None:
+        match = _CELL.fullmatch(parameter)
+        if match is None:
             raise ValueError(f"{cls.short} is OUTPUT,INPUT=PROBABILITY, got {shown(parameter)}")
-        return cls(int(found[1]), int(found[2]), found[3])
+        return cls(int(match[1]), int(match[2]), match[3])
 
     @property
     def text(self) -> str:
@@ -135,10 +135,10 @@ class Within(Property):
 
     @classmethod
     def from_parameter(cls, parameter: str) -> Property:
-        found = _DISTANCE.fullmatch(parameter)
-        if found is None:
+        match = _DISTANCE.fullmatch(parameter)
+        if match is None:
             raise ValueError(f"within is DISTANCE=PROBABILITY, got {shown(parameter)}")
-        return cls(int(found[1]), found[2])
+        return cls(int(match[1]), match[2])
 
     @property
     def text(self) -> str:
@@ -265,17 +265,17 @@ class Linear(Property):
         terms: dict[tuple[int, int], Rational] = {}
         place = 0
         while place < len(sides[1]):
-            found = _TERM.match(sides[1], place)
-            if found is None or (place and found[1] is None):
+            match = _TERM.match(sides[1], place)
+            if match is None or (place and match[1] is None):
                 raise ValueError(
                     f"expected a term such as +2*P[0,1], got {shown(sides[1][place:].strip())}"
                 )
-            value = Fraction(1) if found[2] is None else exact(found[2], "a coefficient")
-            cell = int(found[3]), int(found[4])
+            value = Fraction(1) if match[2] is None else exact(match[2], "a coefficient")
+            cell = int(match[3]), int(match[4])
             if cell in terms:
                 raise ValueError(f"P[{cell[0]},{cell[1]}] stands twice in {shown(text)}")
-            terms[cell] = cls._SIGNS[found[1]] * value
-            place = found.end()
+            terms[cell] = cls._SIGNS[match[1]] * value
+            place = match.end()
         relation: Relation = sides[2]  # type: ignore[assignment]
         return Inequality(terms, relation, exact(sides[3].strip(), "a bound"))
 

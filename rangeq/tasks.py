@@ -233,10 +233,10 @@ def _optimised(domain: int, epsilon: float | Fraction, workload: str) -> Optimis
 
 def _families(domain: int, epsilon: float | Fraction, workload: str) -> dict[str, RangeProtocol]:
     """The best protocol of each family."""
-    found: dict[str, RangeProtocol] = {}
+    protocols: dict[str, RangeProtocol] = {}
     for protocol, _ in _optimised(domain, epsilon, workload).alternatives:
-        found.setdefault(_family(protocol), protocol)
-    return found
+        protocols.setdefault(_family(protocol), protocol)
+    return protocols
 
 
 def _root_mean_square(errors: tuple[tuple[str, float], ...]) -> float:
@@ -309,11 +309,14 @@ class Conjunctions(Task):
         if self.like is not None:
             set_fields(self, like=ExpectedRecords.of(self.like, self.domain))
         if isinstance(self.categorical, str):
-            set_fields(self, categorical=[one.strip() for one in self.categorical.split(",")])
+            set_fields(self, categorical=[name.strip() for name in self.categorical.split(",")])
         if len(self.categorical):
             named = checked_categorical(self.categorical, self.domain)
             # Two values have no order, and all systems take them
-            set_fields(self, categorical=tuple(one for one in named if self.domain[one] > 2))
+            set_fields(
+                self,
+                categorical=tuple(attribute for attribute in named if self.domain[attribute] > 2),
+            )
 
     @property
     def question(self) -> str:
@@ -338,13 +341,13 @@ class Conjunctions(Task):
         return tuple(self._made(1.0, 10**6))
 
     def _made(self, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
-        told = partial(WaveGrid, self.domain, epsilon, n, self.categorical, apart=self.apart)
+        wave_grid = partial(WaveGrid, self.domain, epsilon, n, self.categorical, apart=self.apart)
         if len(self.categorical):
-            return {"WaveGrid": told(), self.baseline: Uniform(self.domain, epsilon, n)}
-        found = _made(self.domain, epsilon, n)
-        if self.apart and "WaveGrid" in found:
-            return {**found, "WaveGrid": told()}
-        return found
+            return {"WaveGrid": wave_grid(), self.baseline: Uniform(self.domain, epsilon, n)}
+        protocols = _made(self.domain, epsilon, n)
+        if self.apart and "WaveGrid" in protocols:
+            return {**protocols, "WaveGrid": wave_grid()}
+        return protocols
 
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         system = self._made(epsilon, n).get(name)
@@ -373,9 +376,9 @@ class Conjunctions(Task):
         return Offer(system, error, system.report_bits, populations=resting)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        found = self._made(epsilon, n)
+        protocols = self._made(epsilon, n)
         errors = {
-            name: self.offer(name, epsilon, n).error for name in found if name != self.baseline
+            name: self.offer(name, epsilon, n).error for name in protocols if name != self.baseline
         }
         best = min(errors, key=errors.__getitem__)
         if best != "MSW" or len(self.domain) == 1:
@@ -396,8 +399,8 @@ class Conjunctions(Task):
 @lru_cache(maxsize=64)
 def _made(attributes: Domain, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
     """The systems that these attributes allow: not too many cells or levels, enough attributes."""
-    found = {}
+    systems = {}
     for name, kind in _SYSTEMS.items():
         with suppress(ValueError):
-            found[name] = kind(attributes, epsilon, n)
-    return found
+            systems[name] = kind(attributes, epsilon, n)
+    return systems

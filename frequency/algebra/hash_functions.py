@@ -64,7 +64,7 @@ def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
     x = items.astype(np.uint64)
     if x.size == 1:
         return x, np.full(x.shape, _cubed(x.item()), dtype=np.uint64)
-    one, top = np.uint64(1), np.uint64(63)
+    unit, top = np.uint64(1), np.uint64(63)
     square, cube = np.zeros_like(x), np.zeros_like(x)
     places = int(x.max(initial=0)).bit_length()
     # Twice x: x x, and then x^2 x. Russian peasant multiplication over GF(2), with the power
@@ -72,8 +72,8 @@ def features(items: npt.NDArray[np.int64]) -> tuple[Words, Words]:
     for shifted in (square, cube):
         power = x if shifted is square else square.copy()
         for place in range(places):
-            shifted ^= power * (x >> np.uint64(place) & one)
-            power = (power << one) ^ (power >> top) * _MODULUS
+            shifted ^= power * (x >> np.uint64(place) & unit)
+            power = (power << unit) ^ (power >> top) * _MODULUS
     return x, cube
 
 

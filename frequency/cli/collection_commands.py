@@ -335,7 +335,7 @@ def _simulate(options: argparse.Namespace) -> int:
             f"{options.protocol} has no schema, which says what the columns of a table hold; make"
             " one with mechdesign schema, and the protocol with mechdesign protocol --schema"
         )
-    found = measure_errors(
+    errors = measure_errors(
         survey,
         _encoded(options.table, survey.schema),
         options.repeat,
@@ -346,10 +346,10 @@ def _simulate(options: argparse.Namespace) -> int:
         f"mechdesign: these are statistics of {options.table}, which must be public or synthetic",
         sys.stderr,
     )
-    print(found)
+    print(errors)
     if options.out is not None:
         with replacing(options.out) as stream:
-            stream.write(found.csv().encode())
+            stream.write(errors.csv().encode())
         say(f"wrote {options.out}")
     return 0
 

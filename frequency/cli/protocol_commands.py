@@ -64,7 +64,7 @@ def _protocol(options: argparse.Namespace) -> int:
     check_written(options, options.out, ".json", sources=[options.schema, options.ledger])
     from frequency.storage import save_protocol
 
-    found = plan_survey(
+    plan = plan_survey(
         options.task,
         Schema.load(options.schema),
         options.attribute,
@@ -75,10 +75,10 @@ def _protocol(options: argparse.Namespace) -> int:
         ledger=ledger_of(options),
         **details_of(options),
     )
-    save_protocol(options.out, found.survey)
-    print(found)
+    save_protocol(options.out, plan.survey)
+    print(plan)
     if options.ledger is not None:
-        epsilon = found.chosen.epsilon
+        epsilon = plan.chosen.epsilon
         say(
             f"nothing is spent: before users report: mechdesign ledger {options.ledger} --spend"
             f" {epsilon} --what NAME --reports"
@@ -143,9 +143,9 @@ def _schema(options: argparse.Namespace) -> int:
             )
         schema = Schema.load(options.file)
         print(schema)
-        for one in schema:
-            if isinstance(one, Ordered) and not one.single:
-                print(f"bins of {printable(one.name)}: {_bins(one)}")
+        for attribute in schema:
+            if isinstance(attribute, Ordered) and not attribute.single:
+                print(f"bins of {printable(attribute.name)}: {_bins(attribute)}")
         print(f"digest: {schema.digest}")
         return 0
     return _draft(options)
@@ -174,17 +174,17 @@ def _draft(options: argparse.Namespace) -> int:
                 yield block
                 meter.update(len(block))
 
-        found = draft_schema(read(), f"{options.file.name}, which was declared public")
-    content = found.schema.content()  # without a digest: it is there to be changed
+        draft = draft_schema(read(), f"{options.file.name}, which was declared public")
+    content = draft.schema.content()  # without a digest: it is there to be changed
     if options.out is None:
         print(text_of(content, "draft.toml"), end="")
     else:
         save_content(options.out, content)
-        print(found.schema)
+        print(draft.schema)
         say(f"wrote {options.out}: look through it, and change what does not fit")
-    for name, reason in found.left_out.items():
+    for name, reason in draft.left_out.items():
         print(f"left out: {printable(name)}: {reason}", file=sys.stderr)
-    for name, reason in found.doubts.items():
+    for name, reason in draft.doubts.items():
         print(f"look at {printable(name)}: {reason}", file=sys.stderr)
     return 0
 

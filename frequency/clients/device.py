@@ -157,14 +157,15 @@ class MemoisedClient:
         self.description, self.protocol = description, str(description["protocol"])
         self.epsilon, self.odds = str(description["epsilon"]), str(description["odds"])
         self._wire, self._item, self._node = _parts(description, words)
-        told = description["memoised"]
-        self._values, self._starts = told["values"], told["starts"]
-        if any(type(one) is not int or one < 1 for one in (self._values, self._starts)):
+        memoised = description["memoised"]
+        self._values, self._starts = memoised["values"], memoised["starts"]
+        if any(type(count) is not int or count < 1 for count in (self._values, self._starts)):
             raise ClientError("no values or starts in the description")
-        self.day, told = str(told["day"]), _numbers(told)
-        self._sent = _rational(words, *told["kept"])
+        self.day, memoised = str(memoised["day"]), _numbers(memoised)
+        self._sent = _rational(words, *memoised["kept"])
         self._accepted = [
-            [_rational(words, *chance) for chance in told[name]] for name in ("permanent", "blank")
+            [_rational(words, *chance) for chance in memoised[name]]
+            for name in ("permanent", "blank")
         ]
         if {len(chances) for chances in self._accepted} != {self._node.likelihoods}:
             raise ClientError("not as many chances as a report has likelihoods")
@@ -332,7 +333,9 @@ def _is_item(takes: dict[str, Any], item: Any) -> bool:
     return (
         isinstance(parts, list)
         and len(parts) == len(ends)
-        and all(type(one) is int and 0 <= one < end for one, end in zip(parts, ends, strict=True))
+        and all(
+            type(entry) is int and 0 <= entry < end for entry, end in zip(parts, ends, strict=True)
+        )
     )
 
 
@@ -402,12 +405,12 @@ def _checked(content: Any, version: int) -> dict[str, Any]:
         content = content.get("client")
     if not isinstance(content, dict) or content.get("format") != "mechdesign.client":
         raise ClientError("no description of a client: make one with protocol.client()")
-    found = content.get("version")
-    if type(found) is not int or found not in (1, 2):
-        raise ClientError(f"version {found!r:.20}, this client reads 1 and 2")
-    if found != version:
-        other = "load_memoised" if found == 2 else "load_client"
-        raise ClientError(f"version {found}: use {other} for questions that are asked like this")
+    number = content.get("version")
+    if type(number) is not int or number not in (1, 2):
+        raise ClientError(f"version {number!r:.20}, this client reads 1 and 2")
+    if number != version:
+        other = "load_memoised" if number == 2 else "load_client"
+        raise ClientError(f"version {number}: use {other} for questions that are asked like this")
     if content.get("digest") != _digest(content):
         raise ClientError("the digest does not match: the description was changed")
     return content
@@ -527,19 +530,19 @@ def _of_record(takes: dict[str, Any]) -> Callable[[Any], Any]:
             value = [value[name] for name in names]
         if not isinstance(value, list | tuple) or len(value) != len(names):
             raise RefusedValue(_expected(names, value))
-        record = [entry(one) for entry, one in zip(entries, value, strict=True)]
+        record = [entry(part) for entry, part in zip(entries, value, strict=True)]
         return _mixed(zip(record, sizes, strict=True)) if takes["number"] else record
 
     return take
 
 
 def _of_set(takes: dict[str, Any]) -> Callable[[Any], list[int]]:
-    one, kept = _taker(takes["of"]) if takes["of"] else _of_item(takes), takes["kept"]
+    taker, kept = _taker(takes["of"]) if takes["of"] else _of_item(takes), takes["kept"]
 
     def take(value: Any) -> list[int]:
         if not isinstance(value, list | tuple | set | frozenset):
             raise RefusedValue(f"expected a list of items, got {_shown(value)}")
-        return sorted({item for item in map(one, value) if kept is None or item in kept})
+        return sorted({item for item in map(taker, value) if kept is None or item in kept})
 
     return take
 
@@ -564,8 +567,14 @@ _REFUSED = -2
 
 
 def _of_schema(takes: dict[str, Any]) -> Callable[[Any], Any]:
-    names, as_record = [one["name"] for one in takes["attributes"]], takes["as"]["kind"] == "record"
-    entries = [(_text if one["kind"] == "text" else _listed)(one) for one in takes["attributes"]]
+    names, as_record = (
+        [attribute["name"] for attribute in takes["attributes"]],
+        takes["as"]["kind"] == "record",
+    )
+    entries = [
+        (_text if attribute["kind"] == "text" else _listed)(attribute)
+        for attribute in takes["attributes"]
+    ]
     inner = _taker(takes["as"])
 
     def take(value: Any) -> Any:
@@ -575,7 +584,7 @@ def _of_schema(takes: dict[str, Any]) -> Callable[[Any], Any]:
             value = [value]
         elif not isinstance(value, list | tuple) or len(value) != len(names):
             raise RefusedValue(_expected(names, value))
-        items = [entry(one) for entry, one in zip(entries, value, strict=True)]
+        items = [entry(part) for entry, part in zip(entries, value, strict=True)]
         if _SKIPPED in items:
             return _SKIPPED
         return inner(items if as_record else items[0])
@@ -609,16 +618,16 @@ def _listed(attribute: dict[str, Any]) -> Callable[[Any], Any]:
 
     def item(value: Any) -> Any:
         nothing = _is_nothing(value)
-        found = _REFUSED if nothing else place(value)
-        if 0 <= found < bins:
-            return found
+        cell = _REFUSED if nothing else place(value)
+        if 0 <= cell < bins:
+            return cell
         if isinstance(value, str) and value in extra:
             return bins + extra.index(value)
         nothing = nothing or (isinstance(value, str) and value.strip() in _NO_VALUE)
-        found = absent if nothing else {-1: below, bins: above}.get(found, _REFUSED)
-        if found == _REFUSED:
+        cell = absent if nothing else {-1: below, bins: above}.get(cell, _REFUSED)
+        if cell == _REFUSED:
             raise RefusedValue(f"{name} is {expected}, got {_shown(value)}")
-        return found
+        return cell
 
     return item
 
@@ -633,9 +642,9 @@ def _looked_up(places: dict[str, int], plain: Callable[[str], str], expected: st
     bins = max(places.values()) + 1
 
     def place(value: Any) -> int:
-        found = [places[text] for text in map(plain, _texts(value)) if text in places]
+        matches = [places[text] for text in map(plain, _texts(value)) if text in places]
         readable = isinstance(value, str | date) or _is_truth(value) or _is_number(value)
-        return found[0] if found else bins if readable else _REFUSED
+        return matches[0] if matches else bins if readable else _REFUSED
 
     return place, bins, expected
 
@@ -725,16 +734,23 @@ def _seconds(value: Any) -> float:
 
 
 _PLACES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "categorical": lambda one: _looked_up(
-        {label: place for place, label in enumerate(one["labels"])},
+    "categorical": lambda attribute: _looked_up(
+        {label: place for place, label in enumerate(attribute["labels"])},
         str,
-        f"one of {', '.join(one['labels'][:8])}{', ..' if len(one['labels']) > 8 else ''}",
+        f"one of {', '.join(attribute['labels'][:8])}"
+        f"{', ..' if len(attribute['labels']) > 8 else ''}",
     ),
-    "boolean": lambda one: _looked_up(_TRUTHS, lambda text: text.strip().lower(), "yes or no"),
-    "numeric": lambda one: _binned(
-        one, _number, "an integer from {} to below {}" if one["whole"] else "a number from {} to {}"
+    "boolean": lambda attribute: _looked_up(
+        _TRUTHS, lambda text: text.strip().lower(), "yes or no"
     ),
-    "dates": lambda one: _binned(one, _seconds, "a date or time in its range, without a zone"),
+    "numeric": lambda attribute: _binned(
+        attribute,
+        _number,
+        "an integer from {} to below {}" if attribute["whole"] else "a number from {} to {}",
+    ),
+    "dates": lambda attribute: _binned(
+        attribute, _seconds, "a date or time in its range, without a zone"
+    ),
 }
 
 
@@ -863,29 +879,29 @@ def _bits(word: Word, places: int, weight: int) -> Word:
     # are a lane, and from place 57 on a lane without an undecided bit draws no more
     def draw() -> int:
         result, undecided = 0, full
-        for one in first:
+        for digit in first:
             drawn = word() if lanes == 1 else int.from_bytes(_raw(word, lanes), "little")
             drawn &= undecided
             undecided ^= drawn
-            if one:
+            if digit:
                 result |= undecided
                 undecided = drawn
         if not rest or not undecided:
             return result & kept
-        found, play = (
+        ones, play = (
             [0] * lanes,
             list(enumerate(layout.unpack(undecided.to_bytes(8 * lanes, "little")))),
         )
-        for one in rest:
+        for digit in rest:
             left, play = [pair for pair in play if pair[1]], []
             for lane, bits in left:
                 drawn = word() & bits
-                if one:
-                    found[lane] |= bits ^ drawn
-                play.append((lane, drawn if one else bits ^ drawn))
+                if digit:
+                    ones[lane] |= bits ^ drawn
+                play.append((lane, drawn if digit else bits ^ drawn))
             if not left:
                 break
-        return (result | int.from_bytes(layout.pack(*found), "little")) & kept
+        return (result | int.from_bytes(layout.pack(*ones), "little")) & kept
 
     return draw
 
@@ -1047,8 +1063,8 @@ def _grid(cuts: Any) -> Any:
     def cell(v: Sequence[int]) -> int:
         result = 0
         for place, cells, width, axis in axes:
-            own = min(v[place] // width, cells - 1) if width else bisect_right(axis, v[place])
-            result = result * cells + own
+            interval = min(v[place] // width, cells - 1) if width else bisect_right(axis, v[place])
+            result = result * cells + interval
         return result
 
     return cell
@@ -1091,7 +1107,7 @@ def _dot(field: Sequence[int]) -> Any:
 
 
 def _waves(waves: Any) -> Any:
-    return _cuts([["wave", *own] for own in waves])
+    return _cuts([["wave", *wave] for wave in waves])
 
 
 def _cuts(cuts: Any) -> Any:
@@ -1109,10 +1125,10 @@ def _cuts(cuts: Any) -> Any:
 
 
 def _wave_arc(size: int, arcs: int, phases: Sequence[int]) -> Any:
-    own = [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
+    outcomes = [(level, phase, many) for level, many in enumerate(phases) for phase in range(many)]
 
     def arc(value: int, coin: int) -> int:
-        level, phase, many = own[coin]
+        level, phase, many = outcomes[coin]
         place = (2 * value + 1 << level) * arcs * many + (2 * phase + 1) * size
         return place // (2 * many * size) % arcs
 
@@ -1130,14 +1146,14 @@ _CUTS: dict[str, Callable[..., Any]] = {"wave": _wave_arc, "masks": _mask_arc}
 
 
 def _levels(text: str, places: int, widths: Any) -> Any:
-    firsts = list(accumulate((places * len(own) for own in widths), initial=0))
+    firsts = list(accumulate((places * len(sizes) for sizes in widths), initial=0))
     cell = _cells(text, firsts[-1])
 
     def minus(v: Sequence[int], c: Sequence[int]) -> int:
         level, hashed = c[0], 0
-        for value, own, first in list(zip(v, widths, firsts, strict=False))[::-1]:
-            level, mine = divmod(level, len(own))
-            hashed ^= cell(first + places * mine, places, value // own[mine])
+        for value, sizes, first in list(zip(v, widths, firsts, strict=False))[::-1]:
+            level, mine = divmod(level, len(sizes))
+            hashed ^= cell(first + places * mine, places, value // sizes[mine])
         return _parity(hashed & c[1])
 
     return minus
@@ -1205,11 +1221,11 @@ def _node(word: Word, step: dict[str, Any]) -> _Node:
 
 
 def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int) -> _Node:
-    told, fair = _lies(word, outcomes, lie), _below(word, outcomes)
+    summand, fair = _lies(word, outcomes, lie), _below(word, outcomes)
     add = _Field(*field).add if field else None
 
     def draw(item: int) -> int:
-        return add(item, told()) if add else (item + told()) % outcomes
+        return add(item, summand()) if add else (item + summand()) % outcomes
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         if signs:
@@ -1221,7 +1237,7 @@ def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int
         return _Node(width, draw, likely, lambda report, item: report == item, idle=fair)
     return _Node(
         signs,
-        lambda item: _signs(item ^ told(), signs),
+        lambda item: _signs(item ^ summand(), signs),
         likely,
         lambda report, item: report == _signs(item, signs),
         idle=lambda: _signs(fair(), signs),
@@ -1276,14 +1292,14 @@ def _hyperplane(word: Word, field: Any, dimension: int, lie: int, width: int) ->
     space = _Field(*field)
     q, powers = space.q, [space.q**place for place in range(dimension + 1)]
     firsts = [(power - 1) // (q - 1) for power in powers]
-    told, vectors = _lies(word, q, lie), _below(word, powers[-1])
+    values, vectors = _lies(word, q, lie), _below(word, powers[-1])
 
     def vector(direction: int) -> int:
         place = bisect_right(firsts, direction) - 1
         return direction - firsts[place] + powers[place]
 
     def draw(item: int) -> int:
-        product, point, a = told(), vector(item), 0
+        product, point, a = values(), vector(item), 0
         power = powers[bisect_right(powers, point) - 1]
         while not a:
             a = vectors()
@@ -1367,16 +1383,16 @@ def _attributes(word: Word, attributes: Any, width: int, places: Any) -> _Node:
     kinds = Counter(size for size in sizes if size > 1)
 
     def draw(item: int) -> int:
-        told = zip(steps, sizes, lies, strict=True)
-        return _mixed(((item // step + lie()) % size, size) for step, size, lie in told)
+        columns = zip(steps, sizes, lies, strict=True)
+        return _mixed(((item // step + lie()) % size, size) for step, size, lie in columns)
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
-        told = zip((coins.below(j, size) for j, size in enumerate(sizes)), sizes, strict=True)
-        return place(_mixed(told), item)
+        digits = zip((coins.below(j, size) for j, size in enumerate(sizes)), sizes, strict=True)
+        return place(_mixed(digits), item)
 
     def place(report: int, item: int) -> int:
-        told = zip(steps, sizes, strict=True)
-        same = Counter(s for step, s in told if report // step % s == item // step % s)
+        columns = zip(steps, sizes, strict=True)
+        same = Counter(s for step, s in columns if report // step % s == item // step % s)
         return int(places[_mixed((same[size], many + 1) for size, many in kinds.items())])
 
     return _Node(width, draw, likely, place, len(set(places)))
@@ -1394,7 +1410,7 @@ def _channels(
     oracle: Any,
 ) -> _Node:
     every, minus, then = len(texts) * channels, _codeword(*code), _node(word, oracle)
-    told, places = _lies(word, 2, lie), channels.bit_length() - 1
+    turns, places = _lies(word, 2, lie), channels.bit_length() - 1
     hashes = [_linear_hash(text, places) for text in texts]
 
     def mine(item: int) -> list[int]:
@@ -1403,7 +1419,7 @@ def _channels(
     def draw(item: int) -> int:
         index, signs = _belows(word, every, length), bytearray(_belows(word, every, 2))
         for channel in mine(item):
-            signs[channel] = minus(item, index[channel]) ^ told()
+            signs[channel] = minus(item, index[channel]) ^ turns()
         indices = bytes(index) if width == 1 else struct.pack(f"<{every}{'__H_I'[width]}", *index)
         bytes_ = indices + signs.translate(_SIGNS) + then.draw(item).to_bytes(then.size, "little")
         return int.from_bytes(bytes_, "little")
@@ -1432,7 +1448,11 @@ def _joined(numbers: Any, widths: Sequence[int]) -> int:
 
 
 def _public(word: Word, coins: Sequence[Any], distinct: bool, cell: Any, then: Any) -> _Node:
-    own, rest, sides = _expression(cell), _node(word, then), [_sides_of(coin) for coin in coins]
+    projection, rest, sides = (
+        _expression(cell),
+        _node(word, then),
+        [_sides_of(coin) for coin in coins],
+    )
     widths, most = [*(coin["width"] for coin in coins), rest.size], len(sides[0])
     throws = [(side, _below(word, len(side))) for side in sides]
 
@@ -1445,21 +1465,21 @@ def _public(word: Word, coins: Sequence[Any], distinct: bool, cell: Any, then: A
 
     def draw(item: Any) -> int:
         public = toss()
-        return _joined([*public, rest.draw(own(item, public))], widths)
+        return _joined([*public, rest.draw(projection(item, public))], widths)
 
     def likely(drawn: _Coins, item: Any, number: int, most: int) -> int:
         public = list[int]()
         for place, side in enumerate(sides):
             size = len(side) - (len(sides) - 1 - place if distinct else 0)
-            found = side[drawn.below(place, size)]
-            public.append(side[size - 1] if distinct and found in public else found)
-        return rest.likely(drawn.after(len(sides)), own(item, public), number, most)
+            outcome = side[drawn.below(place, size)]
+            public.append(side[size - 1] if distinct and outcome in public else outcome)
+        return rest.likely(drawn.after(len(sides)), projection(item, public), number, most)
 
     shifts = list(accumulate((8 * width for width in widths), initial=0))
 
     def place(report: int, item: Any) -> int:
         public = [report >> low & (1 << high - low) - 1 for low, high in pairwise(shifts[:-1])]
-        return rest.place(report >> shifts[-2], own(item, public))
+        return rest.place(report >> shifts[-2], projection(item, public))
 
     def idle() -> int:
         return _joined([*toss(), rest.idle()], widths)
@@ -1501,13 +1521,13 @@ def _mixture(
 
     def likely(coins: _Coins, item: Any, number: int, most: int) -> int:
         part = asked[bisect_right(ends, coins.word(0))]
-        own = nodes[kinds[part]].likely(coins.after(1), items[part](item), number, most)
-        return before[kinds[part]] + own
+        likelihood = nodes[kinds[part]].likely(coins.after(1), items[part](item), number, most)
+        return before[kinds[part]] + likelihood
 
     def place(report: int, item: Any) -> int:
         part = report & (1 << 8 * width) - 1
-        node, own = nodes[kinds[part]], items[part](item)
-        return before[kinds[part]] + node.place(report >> 8 * width, own)
+        node, part_item = nodes[kinds[part]], items[part](item)
+        return before[kinds[part]] + node.place(report >> 8 * width, part_item)
 
     return _Node(width + max(node.size for node in nodes), draw, likely, place, before[-1])
 

@@ -94,7 +94,7 @@ class Aggregate:
         return self._counts.dense() if isinstance(self._counts, SparseCounts) else self._counts
 
     def part(self, place: slice) -> npt.NDArray[np.int64]:
-        """Some of the counts, without laying out the others.
+        """Return a part of the counts, without laying out the others.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Aggregate:
         return self.within("", 0, place, (place.stop - place.start,)).counts
 
     def within(self, parameters: str, n: int, place: slice, shape: tuple[int, ...]) -> Aggregate:
-        """Some of the counts, as those of a part of the reports; they are not copied.
+        """Return the aggregate of a part of the reports, whose counts are not copied.
 
         Parameters
         ----------
@@ -127,13 +127,13 @@ class Aggregate:
         Aggregate
             That of the part.
         """
-        found = object.__new__(Aggregate)
-        found._parameters, found._n = parameters, n
+        aggregate = object.__new__(Aggregate)
+        aggregate._parameters, aggregate._n = parameters, n
         if isinstance(self._counts, SparseCounts):
-            found._counts = self._counts.part(place, shape)
+            aggregate._counts = self._counts.part(place, shape)
         else:
-            found._counts = self._counts.reshape(-1)[place].reshape(shape)
-        return found
+            aggregate._counts = self._counts.reshape(-1)[place].reshape(shape)
+        return aggregate
 
     def under(self, parameters: str) -> Aggregate:
         """The same counts, as those of other parameters."""
@@ -171,7 +171,9 @@ class Aggregate:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Aggregate):
             return NotImplemented
-        mine, theirs = ((one.parameters, one.n, one.shape) for one in (self, other))
+        mine, theirs = (
+            (aggregate.parameters, aggregate.n, aggregate.shape) for aggregate in (self, other)
+        )
         return mine == theirs and np.array_equal(self.counts, other.counts)
 
     __hash__ = None  # type: ignore[assignment]
@@ -197,17 +199,17 @@ class Aggregate:
         more : object
             Further entries of its header, of what JSON can hold.
         """
-        own = {"parameters": self.parameters, "n": self.n, "shape": list(self.shape)}
+        header = {"parameters": self.parameters, "n": self.n, "shape": list(self.shape)}
         # Of a part of other counts, it is for its own counts to say how they are written
         few = isinstance(self._counts, SparseCounts) and self._counts.pays
-        held = self._counts if few else sparse(self.counts)
-        if isinstance(held, SparseCounts):
-            own = {**own, "version": _SPARSE_VERSION, "places": len(held.places)}
-            body: Any = held.to_bytes()
+        counts = self._counts if few else sparse(self.counts)
+        if isinstance(counts, SparseCounts):
+            header = {**header, "version": _SPARSE_VERSION, "places": len(counts.places)}
+            body: Any = counts.to_bytes()
         else:
-            body = np.ascontiguousarray(held, dtype="<i8").reshape(-1).data
+            body = np.ascontiguousarray(counts, dtype="<i8").reshape(-1).data
         digest = hashlib.sha256()
-        for part in (pack({**more, "kind": kind, **own}, b""), body):
+        for part in (pack({**more, "kind": kind, **header}, b""), body):
             digest.update(part)
             stream.write(part)
         stream.write(digest.digest())
@@ -264,8 +266,8 @@ class Aggregate:
             view = memoryview(message).cast("B")
             if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
                 raise ValueError("cut short or changed: the digest does not match")
-            own = {**_FIELDS, **(more or {})}
-            versions = {VERSION: own, _SPARSE_VERSION: {**own, "places": REPORTS}}
+            entries = {**_FIELDS, **(more or {})}
+            versions = {VERSION: entries, _SPARSE_VERSION: {**entries, "places": REPORTS}}
             header, body = unpack(view[:-_DIGEST], kind, versions)
             n, shape, parameters = header["n"], header["shape"], header["parameters"]
             counts: npt.NDArray[np.int64] | SparseCounts
@@ -365,7 +367,7 @@ def _legible(content: dict[str, Any]) -> dict[str, Any]:
     if "schema" in content:
         channel = content["channel"]
         parts = channel.get("attributes", [])  # lists of names and sizes, in one order or another
-        names = [one for part in parts for one in part if isinstance(one, str)]
+        names = [entry for part in parts for entry in part if isinstance(entry, str)]
         about = ", ".join(names) or f"{channel['domain']} kinds of records"
         short["schema"] = f"{about:.42} ({content['schema']:.15})"
     return {**content, **short}
@@ -422,8 +424,8 @@ class SignSum(NamedTuple):
         SignSum
             With the places among all counts.
         """
-        own = users if self.users is None else start + self.users
-        return SignSum(start + self.start, start + self.stop, self.each, own)
+        place = users if self.users is None else start + self.users
+        return SignSum(start + self.start, start + self.stop, self.each, place)
 
 
 def signed_places(sign_sums: Sequence[SignSum]) -> Items:
@@ -452,14 +454,14 @@ def joined_signs(sums: Any, n: int, size: int, sign_sums: Sequence[SignSum]) -> 
     places = signed_places(sign_sums)
     # Not asarray: that makes floats of integers of which some are 2^63 and more
     exact = sums if isinstance(sums, np.ndarray) else np.array(sums, dtype=object)
-    told = checked_counts(exact, n, _not_a_sum)
-    if told.shape != (size + len(places),):
+    totals = checked_counts(exact, n, _not_a_sum)
+    if totals.shape != (size + len(places),):
         raise IncompatibleAggregate(
             f"expected {size + len(places)} sums, of the measurements of this protocol, got shape"
-            f" {told.shape}"
+            f" {totals.shape}"
         )
-    plus, minus = told[:size], np.zeros(size, dtype=np.int64)
-    minus[places] = told[size:]
+    plus, minus = totals[:size], np.zeros(size, dtype=np.int64)
+    minus[places] = totals[size:]
     if (minus > n - plus).any():  # by difference, as their sum may not fit
         raise IncompatibleAggregate(f"no {n} reports have these sums: more signs than reports")
     drawn = plus + minus

@@ -129,9 +129,11 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
     # A question is then answered alike by itself and among others
     def interval(confidence: float) -> ConfidenceInterval:
         ends = []
-        for end, own in zip(told.interval(confidence), items.interval(confidence), strict=True):
+        for end, item_end in zip(
+            told.interval(confidence), items.interval(confidence), strict=True
+        ):
             both = np.array(end)
-            both[single] = own
+            both[single] = item_end
             ends.append(both)
         return ConfidenceInterval(*ends)
 
@@ -213,7 +215,7 @@ class Condition(NamedTuple):
         return plain(sum((np.asarray(between(*run)) for run in self.runs()), np.zeros(())))
 
     def weights(self, items: Items) -> Floats:
-        """1 for the items that are asked for, else 0: shape (\\*shape, items)."""
+        """Return 1 for the items that are asked for, else 0: shape (\\*shape, items)."""
         if self.items is not None:
             return np.isin(items, self.items).astype(np.float64)
         inside = (items >= self.first[..., None]) & (items <= self.last[..., None])
@@ -246,24 +248,25 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
         where = {0: where}
     if not where:
         raise InvalidQuestion("the question is empty: it names no attribute")
-    found = {}
+    questions = {}
     for name, given in where.items():
         place = place_of(name, names)
-        if place in found:
+        if place in questions:
             raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
-        found[place] = _condition(place, given, names[place], sizes[place])
+        questions[place] = _condition(place, given, names[place], sizes[place])
     try:
-        shape = np.broadcast_shapes(*(one.first.shape for one in found.values()))
+        shape = np.broadcast_shapes(*(condition.first.shape for condition in questions.values()))
     except ValueError:
-        shapes = ", ".join(str(one.first.shape) for one in found.values())
+        shapes = ", ".join(str(condition.first.shape) for condition in questions.values())
         raise InvalidQuestion(f"arrays of questions must broadcast, got shapes {shapes}") from None
     return Conditions(
         shape,
         tuple(
-            one._replace(
-                first=np.broadcast_to(one.first, shape), last=np.broadcast_to(one.last, shape)
+            condition._replace(
+                first=np.broadcast_to(condition.first, shape),
+                last=np.broadcast_to(condition.last, shape),
             )
-            for _, one in sorted(found.items())
+            for _, condition in sorted(questions.items())
         ),
     )
 
@@ -331,6 +334,8 @@ def bare_tuple(given: tuple[Any, ...]) -> InvalidQuestion:
         return InvalidQuestion(
             f"values are given in a list, and a range by Between, got {shown(given)}"
         )
+    if any(isinstance(end, np.ndarray) for end in given):
+        return InvalidQuestion("a pair of arrays may be ranges or values: ranges are Between(a, b)")
     first, last = map(shown, given)
     return InvalidQuestion(
         f"({first}, {last}) may be a range or two values: the range is Between({first}, {last}),"

@@ -123,17 +123,17 @@ def two_likelihoods(
     low: Fraction, high: Fraction, together: Fraction, always: Fraction = Fraction(0)
 ) -> PairLaw:
     """Return the pair law of reports that are likely or unlikely under a value, by fact 1."""
-    likely, ratio, one = (1 - low) / (high - low), high / low, Fraction(1)
+    likely, ratio, unit = (1 - low) / (high - low), high / low, Fraction(1)
     # `likely` is Pr[high], from the mean 1 of the likelihoods. Two events of that probability
     # overlap by 2 likely - 1 at least (Bonferroni's inequality).
     together = max(together, 2 * likely - 1)
     return merged(
         [
-            PairClass(high * always, one, one),
+            PairClass(high * always, unit, unit),
             PairClass(low * (together - always), ratio, ratio),
-            PairClass(low * (likely - together), ratio, one),
-            PairClass(low * (likely - together), one, ratio),
-            PairClass(low * (1 - 2 * likely + together), one, one),
+            PairClass(low * (likely - together), ratio, unit),
+            PairClass(low * (likely - together), unit, ratio),
+            PairClass(low * (1 - 2 * likely + together), unit, unit),
         ]
     )
 

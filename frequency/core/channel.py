@@ -294,8 +294,8 @@ class Channel(ABC):
         """Return whatever else decides a report's distribution, for `parameters`: the fields."""
         # A channel should add the integers that it draws by: versions that draw otherwise are then
         # told apart
-        own = (item.name for item in fields(self) if item.name not in ("domain", "epsilon"))
-        return {name: str(getattr(self, name)) for name in own}
+        names = (item.name for item in fields(self) if item.name not in ("domain", "epsilon"))
+        return {name: str(getattr(self, name)) for name in names}
 
     @property
     def batch_size(self) -> int:
@@ -432,11 +432,11 @@ class Channel(ABC):
         size = math.prod(self.counts_shape)
         step = max(self.batch_size, size)  # a batch costs as much as the state is large
         for start in range(0, max(len(reports), 1), step):
-            found = self.counts_of(reports[start : start + step])
+            part = self.counts_of(reports[start : start + step])
             if counts is None:
-                counts = found
+                counts = part
             else:
-                counts += found
+                counts += part
         assert counts is not None
         return counts
 
@@ -503,9 +503,9 @@ class Channel(ABC):
         """
         n = whole(n, "n", 0, (1 << 63) - 1, what="a number of reports", error=IncompatibleAggregate)
         shape = self.counts_shape
-        found = joined_signs(sums, n, math.prod(shape), self.sign_sums)
+        totals = joined_signs(sums, n, math.prod(shape), self.sign_sums)
         # Whatever the signs of reports are, they might all have been +1
-        for counts in (found.drawn, found.counts):
+        for counts in (totals.drawn, totals.counts):
             aggregate = self.require_own(Aggregate(self.signature, n, counts.reshape(shape)))
         return aggregate
 
@@ -610,25 +610,25 @@ class Channel(ABC):
         """
         bit_source(rng)  # refuses what is not a generator
         items = self.every_item() if values is None else self.items_of(values)
-        held = np.asarray(counts)
-        if not held.size:
-            held = held.astype(np.int64)  # an empty list is one of floats
+        user_counts = np.asarray(counts)
+        if not user_counts.size:
+            user_counts = user_counts.astype(np.int64)  # an empty list is one of floats
         if (
             isinstance(counts, np.ma.MaskedArray)  # whose masked counts would pass every check
-            or held.shape not in ((len(items),), () if values is not None else None)
-            or held.dtype.kind not in "iu"
-            or (held < 0).any()
-            or exact_sum(held) * (1 if held.ndim else len(items)) >= 1 << 63
+            or user_counts.shape not in ((len(items),), () if values is not None else None)
+            or user_counts.dtype.kind not in "iu"
+            or (user_counts < 0).any()
+            or exact_sum(user_counts) * (1 if user_counts.ndim else len(items)) >= 1 << 63
         ):
             raise ValueError(
                 f"counts must be {len(items)} integers >= 0 with a sum below 2^63, got"
-                f" {held.dtype} of shape {held.shape}"
+                f" {user_counts.dtype} of shape {user_counts.shape}"
             )
-        held = np.broadcast_to(held.astype(np.int64), (len(items),))
-        some = held > 0
+        user_counts = np.broadcast_to(user_counts.astype(np.int64), (len(items),))
+        some = user_counts > 0
         generator = np.random.default_rng() if rng is None else rng
-        drawn = self.simulated_counts(items[some], held[some], generator)
-        return Aggregate(self.signature, int(held.sum()), drawn)
+        drawn = self.simulated_counts(items[some], user_counts[some], generator)
+        return Aggregate(self.signature, int(user_counts.sum()), drawn)
 
     def every_item(self) -> Items:
         """All items, as `fill` takes them; ValueError for more than 2^26."""
@@ -670,9 +670,9 @@ class Channel(ABC):
 
     def _held(self, items: Items, counts: Items) -> Items:
         """Return the number of users with each item of the domain, from the counts of some."""
-        held = np.zeros(self.domain, dtype=np.int64)
-        np.add.at(held, items, counts)
-        return held
+        user_counts = np.zeros(self.domain, dtype=np.int64)
+        np.add.at(user_counts, items, counts)
+        return user_counts
 
     @abstractmethod
     def audit(self) -> Audit:
@@ -808,12 +808,12 @@ class Channel(ABC):
         """
         different, places = np.unique(items, axis=0, return_inverse=True)
         low, high = self.low_and_high
-        found = of_two_likelihoods(
+        law = of_two_likelihoods(
             len(different), low, high, lambda chosen: self.likely_together(different[list(chosen)])
         )
         return joint_law_of(
             (probability, [likelihoods[place] for place in places.ravel().tolist()])
-            for probability, likelihoods in found
+            for probability, likelihoods in law
         )
 
     def dominating_law(self) -> PairLaw:

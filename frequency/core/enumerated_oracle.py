@@ -157,11 +157,11 @@ class EnumeratedOracle(Oracle):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
+        user_counts = self._held(items, counts)
         total = np.zeros(self.counts_shape, dtype=np.int64)
-        for item in np.flatnonzero(held):
+        for item in np.flatnonzero(user_counts):
             column = self.law.matrix[:, item]
-            total += rng.multinomial(held[item], column / column.sum())
+            total += rng.multinomial(user_counts[item], column / column.sum())
         return total
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
@@ -184,8 +184,8 @@ class EnumeratedOracle(Oracle):
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:
         square = self.reconstruction**2 @ self.law.matrix
-        own = np.trace(square) / self.domain
-        return own - 1, (square.sum() / self.domain - own) / max(self.domain - 1, 1)
+        diagonal = np.trace(square) / self.domain
+        return diagonal - 1, (square.sum() / self.domain - diagonal) / max(self.domain - 1, 1)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # As `Oracle` has it, without the variances of the single sums
@@ -217,10 +217,10 @@ class EnumeratedOracle(Oracle):
         first = 0
         for output, (row, mean) in enumerate(zip(law.weights, self._blank_weights, strict=True)):
             if mean:
-                own = [Fraction(weight * WORD, law.denominator * mean) for weight in row]
-                values = sorted(set(own))
+                ratios = [Fraction(weight * WORD, law.denominator * mean) for weight in row]
+                values = sorted(set(ratios))
                 order = {value: place for place, value in enumerate(values, first)}
-                places[output] = [order[value] for value in own]
+                places[output] = [order[value] for value in ratios]
                 kinds.append(tuple(values))
                 first += len(values)
         every = np.arange(law.outputs)

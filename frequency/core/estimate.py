@@ -152,8 +152,8 @@ class Estimate(OfPopulation):
         """
         if not self.reports:
             return np.full(len(self.frequencies), np.inf)
-        own = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
-        return np.maximum(own, 0.0) + self._of_drawing(self.frequencies)
+        noise = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
+        return np.maximum(noise, 0.0) + self._of_drawing(self.frequencies)
 
     @property
     def variance_slope(self) -> float:
@@ -175,9 +175,9 @@ class Estimate(OfPopulation):
         """
         if not self.reports:
             return np.full(len(self.frequencies), np.inf)
-        own = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
+        noise = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
         moved = self._oracle.variance_slope(self.reports) * (frequency - self.frequencies)
-        result: Floats = np.maximum(own + moved, 0.0) + self._of_drawing(frequency)
+        result: Floats = np.maximum(noise + moved, 0.0) + self._of_drawing(frequency)
         return result
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
@@ -245,10 +245,10 @@ class Estimate(OfPopulation):
         value = rows @ self.frequencies
         variance = np.full(len(rows), np.inf)
         if self.reports and len(rows):
-            own = self._oracle.linear_variances_of(
+            noise = self._oracle.linear_variances_of(
                 rows, self.aggregate, self.frequencies, self.items
             )
-            variance = np.maximum(own, 0.0) + self._of_drawing_sums(rows, self.frequencies)
+            variance = np.maximum(noise, 0.0) + self._of_drawing_sums(rows, self.frequencies)
         if given.ndim == 1:
             return Answer(float(value[0]), float(variance[0]))
         return Answer(value, variance)
@@ -279,8 +279,10 @@ class Estimate(OfPopulation):
         if single.all():
             return self._single(asked.first)
         ends = np.stack([asked.first.ravel(), asked.last.ravel()])
-        found = [self._sum_of(asked._replace(first=a, last=b)) for a, b in np.moveaxis(ends, 1, 0)]
-        value, variance = (np.array(part).reshape(shape) for part in zip(*found, strict=True))
+        answers = [
+            self._sum_of(asked._replace(first=a, last=b)) for a, b in np.moveaxis(ends, 1, 0)
+        ]
+        value, variance = (np.array(part).reshape(shape) for part in zip(*answers, strict=True))
         if not single.any():
             return Answer(value, variance)
         items = self._single(asked.first[single])
@@ -300,8 +302,8 @@ class Estimate(OfPopulation):
         places = items
         if self.items is not None:
             order = np.argsort(self.items)
-            found = np.searchsorted(self.items, items, sorter=order)
-            places = np.append(order, 0)[found]
+            ranks = np.searchsorted(self.items, items, sorter=order)
+            places = np.append(order, 0)[ranks]
             if not np.array_equal(np.append(self.items, -1)[places], items):
                 raise InvalidQuestion("some of the items that are asked for were not estimated")
 

@@ -65,7 +65,7 @@ class Mixture(Channel):
         """
 
     def part_expression(self, part: int) -> list[Any]:
-        """What `part_items` makes of an item, as descriptions have it: see ``docs/wire.md``.
+        """Return the item of `part_items` as an expression of descriptions: see ``docs/wire.md``.
 
         Parameters
         ----------
@@ -249,24 +249,24 @@ class Mixture(Channel):
         )
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        found = [
+        samples = [
             public(n, counts[: len(self.parts)], [weight / WORD for weight in self.part_weights])
         ]
         for k, channel in enumerate(self.parts):
-            found += channel.samples(
+            samples += channel.samples(
                 int(counts[k]), counts[self._places[k]].reshape(channel.counts_shape)
             )
-        return found
+        return samples
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
         total = np.zeros(self.counts_shape, dtype=np.int64)
-        for k, mine, held in self._assigned(items, counts, rng):
-            channel, users = self.parts[k], int(held.sum())
+        for k, mine, user_counts in self._assigned(items, counts, rng):
+            channel, users = self.parts[k], int(user_counts.sum())
             if users:
                 total[k] = users
-                drawn = channel.simulated_counts(self.part_items(k, mine), held, rng)
+                drawn = channel.simulated_counts(self.part_items(k, mine), user_counts, rng)
                 total[self._places[k]] = drawn.ravel()
         return total
 
@@ -319,9 +319,9 @@ class Mixture(Channel):
     def blank(self, coins: Coins) -> Reports:
         reports = np.zeros(len(coins), dtype=self.report_dtype)
         reports[self.kind] = self._part(coins.words(0))
-        own = coins.after(1)
+        part_coins = coins.after(1)
         for k, mine in _groups(reports[self.kind]):
-            part = self.parts[k].blank(own[mine])
+            part = self.parts[k].blank(part_coins[mine])
             reports["body"][mine, : part.itemsize] = part.view(np.uint8).reshape(
                 len(mine), part.itemsize
             )
@@ -344,9 +344,9 @@ class Mixture(Channel):
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result = reports.copy()
         for k, channel, mine, part in self._split(reports):
-            found = self.parts[k].candidate(part, numbers[mine], largest)
+            candidates = self.parts[k].candidate(part, numbers[mine], largest)
             size = channel.report_dtype.itemsize
-            result["body"][mine, :size] = found.view(np.uint8).reshape(len(mine), size)
+            result["body"][mine, :size] = candidates.view(np.uint8).reshape(len(mine), size)
         return result
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
@@ -404,11 +404,13 @@ def _groups(numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Items]]:
         yield int(numbers[0]), np.zeros(1, dtype=np.int64)
         return
     order = np.argsort(numbers, kind="stable")  # in linear time for one or two bytes
-    found = numbers[order]
+    sequence = numbers[order]
     starts = (
-        np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])) if len(found) else order
+        np.flatnonzero(np.concatenate([[True], sequence[1:] != sequence[:-1]]))
+        if len(sequence)
+        else order
     )
-    yield from zip(found[starts].tolist(), np.split(order, starts)[1:], strict=True)
+    yield from zip(sequence[starts].tolist(), np.split(order, starts)[1:], strict=True)
 
 
 def weights_of(

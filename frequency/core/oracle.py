@@ -47,7 +47,7 @@ class Support(NamedTuple):
         return result
 
     def likelihood(self, supporters: npt.NDArray[np.int64], n: int) -> Likelihood:
-        """That of whether reports support an item, for each item by itself."""
+        """Return the likelihood of the supporters of each item by itself."""
         q, more = float(self.q), float(self.p - self.q)
 
         def predict(frequencies: Floats) -> Floats:
@@ -252,9 +252,9 @@ class Oracle(Channel):
         if self.support is not None:
             return self.support.own_and_other
         d, items = self.domain, np.eye(self.domain)
-        told = np.array([self.linear_variance(1, items, held) for held in items])
-        own = float(np.trace(told)) / d
-        return own, (float(told.sum()) / d - own) / max(d - 1, 1)
+        table = np.array([self.linear_variance(1, items, population) for population in items])
+        holder = float(np.trace(table)) / d
+        return holder, (float(table.sum()) / d - holder) / max(d - 1, 1)
 
     def variance(self, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
         """The variance of the estimate of one item's frequency.
@@ -279,8 +279,8 @@ class Oracle(Channel):
         ValueError
             ``n`` is no number of users.
         """
-        own, other = self._own_and_other
-        return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
+        holder, other = self._own_and_other
+        return variance_of(n, other + (holder - other) * np.asarray(frequency, dtype=np.float64))
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
         """The mean of Var(f_x - f_z) over pairs of the items that occur, all equally frequent.
@@ -421,7 +421,7 @@ def spread_out(weights: Floats, items: Items | None, domain: int) -> Floats:
 
 
 def in_blocks(weights: Floats, size: int) -> Iterator[Floats]:
-    """Some sums at a time, for oracles whose scores of a sum are found by a transform.
+    """Yield blocks of sums, for oracles whose scores of a sum are computed by a transform.
 
     Short transforms are fastest together, long ones by themselves. Shapes: yields (sums, items).
     """

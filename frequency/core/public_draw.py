@@ -89,8 +89,8 @@ class PublicDraw(Channel):
 
     def _numbers(self, reports: Reports) -> npt.NDArray[np.int64]:
         """The settings of reports: shape (users, numbers), of which none need be possible."""
-        told = reports[self.fields[0]].reshape(len(reports), len(self._settings))
-        return told.astype(np.int64)
+        numbers = reports[self.fields[0]].reshape(len(reports), len(self._settings))
+        return numbers.astype(np.int64)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         setting = self._draw(partial(uniform, len(items), source=source))
@@ -99,8 +99,8 @@ class PublicDraw(Channel):
         self.base.fill(self._cell(items, setting), reports[cell], source)
 
     def _tell(self, reports: Reports, setting: tuple[Items, ...]) -> None:
-        told = reports[self.fields[0]]
-        told[...] = np.stack(setting, axis=1).reshape(told.shape)
+        column = reports[self.fields[0]]
+        column[...] = np.stack(setting, axis=1).reshape(column.shape)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         known = (self._numbers(reports) < np.array(self._settings)).all(axis=1)
@@ -143,8 +143,8 @@ class PublicDraw(Channel):
         settings = public(n, users, probabilities.ravel())
         if self.base.cells == 1:
             return [settings, *super().samples(n, counts)]
-        own = zip(rows, users.tolist(), strict=True)
-        return [settings, *(sample for row, m in own for sample in self.base.samples(m, row))]
+        groups = zip(rows, users.tolist(), strict=True)
+        return [settings, *(sample for row, m in groups for sample in self.base.samples(m, row))]
 
     # Without an item, the setting is as likely: what remains is the cell's.
 
@@ -187,8 +187,8 @@ class PublicDraw(Channel):
         setting = self._draw(lambda k: next(every))
         users = len(setting[0])
         cells = [self._cell(np.repeat(item[None], users, axis=0), setting) for item in items]
-        found, times = np.unique(np.stack(cells, axis=1), axis=0, return_counts=True)
-        return found, times
+        combinations, times = np.unique(np.stack(cells, axis=1), axis=0, return_counts=True)
+        return combinations, times
 
     def joint_law(self, items: Items) -> JointLaw:
         cells, times = self.cells_together(items)

@@ -116,7 +116,7 @@ class SparseCounts:
         return counts.reshape(self.shape)
 
     def part(self, place: slice, shape: tuple[int, ...]) -> SparseCounts:
-        """Some of the counts, in the order of their places, as an array of this shape."""
+        """Return the counts at a range of places, as an array of this shape."""
         first, last = np.searchsorted(self.places, [place.start, place.stop])
         return SparseCounts(shape, self.places[first:last] - place.start, self.values[first:last])
 
@@ -158,15 +158,15 @@ class SparseCounts:
             raise ValueError(f"{len(body)} bytes are not {number} counts and their places")
         places = np.frombuffer(body[: place * number], dtype=f"<u{place}").astype(np.int64)
         values = np.frombuffer(body[place * number :], dtype=f"<i{width}").astype(np.int64)
-        found = SparseCounts(shape, places, values)
+        counts = SparseCounts(shape, places, values)
         if (
             (np.diff(places) <= 0).any()
             or places.max(initial=0) >= size
             or not values.all()
-            or found.widths() != (place, width)
+            or counts.widths() != (place, width)
         ):
             raise ValueError("places out of order, or counts of 0, or too wide")
-        return found
+        return counts
 
 
 def sparse(counts: npt.NDArray[np.int64]) -> SparseCounts | npt.NDArray[np.int64]:

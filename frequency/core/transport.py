@@ -113,11 +113,14 @@ class Transport:
         """Read the header of a message of reports; ValueError if it does not begin as one."""
         header, body = unpack(message, "reports", _HEADERS)
         if header["version"] == 1:
-            given, own = header["parameters"], self.signature
+            given, expected = header["parameters"], self.signature
         else:
-            given, own = header["protocol"], self.wire.hex()
+            given, expected = header["protocol"], self.wire.hex()
         return Batch(
-            header["count"], header.get("id"), None if given == own else f"{given!r:.300}", body
+            header["count"],
+            header.get("id"),
+            None if given == expected else f"{given!r:.300}",
+            body,
         )
 
     def of_message(self, message: bytes, tally: Counter[str] | None) -> Reports:
@@ -173,7 +176,7 @@ class Transport:
             or reports.dtype != self.dtype
             or reports.ndim != 1
         ):
-            found = (
+            description = (
                 f"{reports.dtype} of shape {reports.shape}"
                 if isinstance(reports, np.ndarray)
                 else type(reports).__name__
@@ -182,7 +185,7 @@ class Transport:
             return self.refuse(
                 "malformed",
                 count,
-                f"reports must be a one-dimensional array of {self.dtype}, got {found}",
+                f"reports must be a one-dimensional array of {self.dtype}, got {description}",
                 tally,
             )
         possible = self.possible(reports)
@@ -255,8 +258,8 @@ def tossed(
 
 def lies(outcomes: int, lie: int, width: int = 1, **more: Any) -> Step:
     """The step that tells one of so many outcomes by randomised response."""
-    told = {"outcomes": outcomes, "lie": json_integer(lie), "width": width}
-    return {"do": "lie", **told, "field": None, "signs": 0, **more}
+    settings = {"outcomes": outcomes, "lie": json_integer(lie), "width": width}
+    return {"do": "lie", **settings, "field": None, "signs": 0, **more}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -267,7 +270,7 @@ Number = TypeVar("Number", int, Fraction)
 
 
 class Menu(NamedTuple):
-    """Some reports of one kind, of which every item makes about as many likely as any other.
+    """Reports of one kind, of which every item makes about as many likely as any other.
 
     Attributes
     ----------

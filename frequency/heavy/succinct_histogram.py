@@ -547,14 +547,14 @@ class SuccinctHistogram(HeavyHitterProtocol):
     def __str__(self) -> str:
         channel, least = self.channel, self.least_frequency
         sure = f"{100 * (1 - self.beta):g}%"
-        found = (
+        guarantee = (
             f"an item held by {least:.2%} of them or more is found with probability {sure}"
             if math.isfinite(least)
             else f"nothing is found with probability {sure}"
         )
         return (
             f"{self!r}: {channel.hashes} x {channel.channels} channels of {channel.code.length}"
-            f" signs; of {self.n} users {found}"
+            f" signs; of {self.n} users {guarantee}"
         )
 
     @property

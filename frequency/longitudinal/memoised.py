@@ -84,15 +84,15 @@ def those_who_report(users: npt.ArrayLike | None, of: int, values: int) -> Items
 
 
 def recalled(kept: Kept, who: Items, items: Items, draw: Callable[[Items], Reports]) -> Reports:
-    """Some users' permanent reports about these items; those missing are drawn and kept.
+    """Return permanent reports of users about these items; those missing are drawn and kept.
 
     Shapes: `who` (some,), `items` (some, ...); returns (some,).
     """
-    ranks, held = np.arange(len(kept.items)), kept.held[who]
+    ranks, counts = np.arange(len(kept.items)), kept.held[who]
     same = (kept.items[:, who] == items).all(axis=tuple(range(2, kept.items.ndim)))
-    same &= ranks[:, None] < held
-    place = np.where(same.any(axis=0), same.argmax(axis=0), held)
-    new = np.flatnonzero(place == held)
+    same &= ranks[:, None] < counts
+    place = np.where(same.any(axis=0), same.argmax(axis=0), counts)
+    new = np.flatnonzero(place == counts)
     if len(new):
         drawn = draw(new)
         if place.max() == len(ranks):
@@ -101,8 +101,8 @@ def recalled(kept: Kept, who: Items, items: Items, draw: Callable[[Items], Repor
         kept.items[place[new], who[new]] = items[new]
         kept.reports[place[new], who[new]] = drawn
         kept.held[who[new]] += 1
-    found: Reports = kept.reports[place, who]
-    return found
+    reports: Reports = kept.reports[place, who]
+    return reports
 
 
 @dataclass(eq=False)
@@ -409,9 +409,9 @@ class Memoised:
             Names the first bad value; nothing has been drawn.
         """
         source, items = bit_source(rng), self._items_of(values)
-        held = np.ones(len(items), dtype=np.int64)
-        own = items[None].copy()  # whatever becomes of the array that was given
-        return PermanentReports(self, held, own, self._permanent(items, source)[None])
+        counts = np.ones(len(items), dtype=np.int64)
+        copies = items[None].copy()  # whatever becomes of the array that was given
+        return PermanentReports(self, counts, copies, self._permanent(items, source)[None])
 
     def privatize(
         self,
@@ -458,8 +458,8 @@ class Memoised:
         return reports
 
     def _items_of(self, values: Any) -> Items:
-        own = self.protocol.items_of(values) if isinstance(self.protocol, Protocol) else values
-        return self._channel.items_of(own)
+        items = self.protocol.items_of(values) if isinstance(self.protocol, Protocol) else values
+        return self._channel.items_of(items)
 
     def _permanent(self, items: Items, source: BitSource) -> Reports:
         return self._selected(items, self._acceptance[0], source)
@@ -483,10 +483,10 @@ class Memoised:
         for start in range(0, len(items), channel.batch_size):
             todo = np.arange(start, min(start + channel.batch_size, len(items)))
             while len(todo):
-                found = np.zeros(len(todo), dtype=channel.report_dtype)
-                channel.fill(items[todo], found, source)
-                good = chances(acceptance, channel.likelihood(found, items[todo]), source)
-                reports[todo[good]] = found[good]
+                candidates = np.zeros(len(todo), dtype=channel.report_dtype)
+                channel.fill(items[todo], candidates, source)
+                good = chances(acceptance, channel.likelihood(candidates, items[todo]), source)
+                reports[todo[good]] = candidates[good]
                 todo = todo[~good]
         return reports
 

@@ -99,20 +99,21 @@ def _law_of(
     question: Memoised, oracle: EnumeratedOracle, kinds: list[int], values: tuple[int, ...]
 ) -> list[Fraction]:
     """The probabilities of all sequences of reports, in the order of `itertools.product`."""
-    told, reports = oracle.law.table, oracle.reports_of(np.array(kinds))
+    table, reports = oracle.law.table, oracle.reports_of(np.array(kinds))
     likelihoods = [likelihood for kind in oracle.likelihoods for likelihood in kind]
     blank: list[Fraction] = []
     permanent: dict[int, list[Fraction]] = {}
     for value in dict.fromkeys(values):
-        own = oracle.likelihood(reports, np.full(len(kinds), value)).tolist()
+        places = oracle.likelihood(reports, np.full(len(kinds), value)).tolist()
         blank = [
-            told[kind][value] / likelihoods[place] for kind, place in zip(kinds, own, strict=True)
+            table[kind][value] / likelihoods[place]
+            for kind, place in zip(kinds, places, strict=True)
         ]
         permanent[value] = [
             chance * question.stretched(likelihoods[place])
-            for chance, place in zip(blank, own, strict=True)
+            for chance, place in zip(blank, places, strict=True)
         ]
-    days = {value: [day for day, held in enumerate(values) if held == value] for value in permanent}
+    days = {value: [day for day, item in enumerate(values) if item == value] for value in permanent}
 
     @cache
     def of_value(value: int, sent: tuple[int, ...]) -> Fraction:
@@ -156,9 +157,9 @@ def _covariances(question: Memoised) -> tuple[Fraction, Fraction]:
     p, q = oracle.support
     blank = p / oracle.low_and_high[1]  # the probability that a report without an item supports it
     # The permanent report supports the item with these probabilities
-    own, other = (blank + (chance - blank) / question.kept for chance in (p, q))
+    holder, other = (blank + (chance - blank) / question.kept for chance in (p, q))
     scale = (question.kept / (p - q)) ** 2
-    return scale * own * (1 - own), scale * other * (1 - other)
+    return scale * holder * (1 - holder), scale * other * (1 - other)
 
 
 def day_covariance(question: Memoised, n: int, frequency: npt.ArrayLike = 0.0) -> Any:
@@ -186,8 +187,8 @@ def day_covariance(question: Memoised, n: int, frequency: npt.ArrayLike = 0.0) -
     ValueError
         ``n`` is no number of users.
     """
-    own, other = map(float, _covariances(question))
-    return variance_of(n, other + (own - other) * np.asarray(frequency, dtype=np.float64))
+    holder, other = map(float, _covariances(question))
+    return variance_of(n, other + (holder - other) * np.asarray(frequency, dtype=np.float64))
 
 
 def mean_of_days(
@@ -221,7 +222,7 @@ def mean_of_days(
     IncompatibleAggregate
         An aggregate of another protocol.
     """
-    own, other = map(float, _covariances(question))  # may not be known
+    holder, other = map(float, _covariances(question))  # may not be known
     estimates = [question.protocol.estimate(aggregate) for aggregate in aggregates]
     users = np.array([estimate.n for estimate in estimates], dtype=np.int64)
     if not len(users) or not users.all() or (shared is None and len(set(users.tolist())) > 1):
@@ -232,26 +233,26 @@ def mean_of_days(
     both = np.minimum(users, users[:, None]) if shared is None else _shared_users(shared, users)
     mean = np.mean([estimate.frequencies for estimate in estimates], axis=0)
     pairs = both / np.multiply.outer(users, users).astype(np.float64)
-    between = (pairs.sum() - np.trace(pairs)) * (other + (own - other) * mean)
+    between = (pairs.sum() - np.trace(pairs)) * (other + (holder - other) * mean)
     each = sum(question.protocol.variance(n, mean) for n in users.tolist())
     return Answer(mean, np.maximum(each + between, 0.0) / len(users) ** 2)
 
 
 def _shared_users(shared: npt.ArrayLike, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    found = np.asarray(shared)
+    table = np.asarray(shared)
     if (
-        found.dtype.kind not in "iu"
-        or found.shape != (len(users), len(users))
-        or (found != found.T).any()
-        or (found < 0).any()
-        or (found > np.minimum(users, users[:, None])).any()
-        or (np.diagonal(found) != users).any()
+        table.dtype.kind not in "iu"
+        or table.shape != (len(users), len(users))
+        or (table != table.T).any()
+        or (table < 0).any()
+        or (table > np.minimum(users, users[:, None])).any()
+        or (np.diagonal(table) != users).any()
     ):
         raise ValueError(
             f"shared must be a symmetric table of {len(users)} days, the users of each day on its"
             " diagonal, and no more of them on two days than on either"
         )
-    return found.astype(np.int64)
+    return table.astype(np.int64)
 
 
 def _change_variance(
@@ -264,18 +265,18 @@ def _change_variance(
             f"stayed must be a fraction of the {first} users of the first day, no more than"
             f" report on the second, {second}; got {shown(stayed)}"
         )
-    own, other = map(float, _covariances(question))
+    holder, other = map(float, _covariances(question))
     # Of the users of the first day
     then, now = before, after * (second / first)
     if stayed == 1 and first == second:  # frequencies are the same
-        common = other + (own - other) * (before + after) / 2
+        common = other + (holder - other) * (before + after) / 2
     else:
         # Of those who stay some have the item: all of them but those who leave or change, at
         # least, and no more than have it on both days
         left, arrived = 1 - stayed, second / first - stayed
         least = np.clip(np.maximum(then - left, now - arrived), 0.0, stayed)
         most = np.clip(np.minimum(then, now), 0.0, stayed)
-        common = other * stayed + np.minimum((own - other) * least, (own - other) * most)
+        common = other * stayed + np.minimum((holder - other) * least, (holder - other) * most)
     both = oracle.variance(first, before) + oracle.variance(second, after)
     result: Floats = np.maximum(both - 2 * common / second, 0.0)
     return result
@@ -318,8 +319,8 @@ def change_of_days(
     n = (first.n, second.n)
     if not min(n):
         raise ValueError(f"users must report on both days, got {n[0]} and {n[1]}")
-    told, now = first.frequencies, second.frequencies
-    return Answer(now - told, _change_variance(question, n, told, now, stayed))
+    past, now = first.frequencies, second.frequencies
+    return Answer(now - past, _change_variance(question, n, past, now, stayed))
 
 
 def least_change(
@@ -362,6 +363,6 @@ def least_change(
     if not 0.5 <= power < 1:
         raise ValueError(f"power must be at least 1/2 and less than 1, got {shown(power)}")
     missed = normal_quantile(2 * power - 1) if power > 0.5 else 0.0
-    held = np.asarray(frequency, dtype=np.float64)
-    variance = _change_variance(question, (n, n), held, held, stayed)
+    share = np.asarray(frequency, dtype=np.float64)
+    variance = _change_variance(question, (n, n), share, share, stayed)
     return float((normal_quantile(confidence) + missed) * np.sqrt(variance))

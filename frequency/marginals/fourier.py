@@ -482,11 +482,11 @@ class InpHT(MarginalProtocol):
                 continue
             seen = self._precisions(index, users)
             precision = sum(p for *_, p in seen)
-            for part, _, told in seen:
+            for part, _, weight in seen:
                 if precision:
                     means[:, part] += (
                         (along[:, np.ravel_multi_index(values, shape)] * transform[values]).real
-                        * told
+                        * weight
                         / precision
                     )
         some = users > 0

@@ -156,7 +156,9 @@ class MarginalModel:
         done = self.around(self._ordered(set(first))).domain.attributes
         result = [Conditional(done, ())]
         while left := [name for name in self.domain if name not in done]:
-            name = max(left, key=lambda one: max(self._information(one, two) for two in done))
+            name = max(
+                left, key=lambda candidate: max(self._information(candidate, two) for two in done)
+            )
             given: set[str] = set()
             for two in sorted(done, key=lambda two: -self._information(name, two)):
                 more = self._ordered({*given, two, name})

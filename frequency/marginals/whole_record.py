@@ -37,8 +37,8 @@ class Records(Relabelled):
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The parameters that client and server agree on: the attributes, too."""
-        own = {"protocol": self.name, "attributes": [list(pair) for pair in self.attributes]}
-        return {**self.inner.parameters, **own}
+        entries = {"protocol": self.name, "attributes": [list(pair) for pair in self.attributes]}
+        return {**self.inner.parameters, **entries}
 
     def proof(self) -> PrivacyProof:
         return self.inner.proof().called(self.name)

@@ -172,7 +172,7 @@ def moment_of_signs(channel: SignChannel, aggregate: Aggregate, rows: int) -> fl
 
 
 def audit_of_signs(channel: SignChannel, ratio: Fraction) -> Audit:
-    """That of sketches by public random signs: of the sign in a row, drawn with any item."""
+    """Return the audit of sketches by public random signs: of the sign in a row, for any item."""
     # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
     # ``lie``.
     if channel.domain == 1:
@@ -441,8 +441,8 @@ class CountMeanSketch(Sketch):
         return between(cells, users[:, None]) and exact_sum(users) == aggregate.n
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        own = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
-        return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *own]
+        samples = [bits(int(row[-1]), row[:-1], float(self._bits.q)) for row in counts]
+        return [public(n, counts[:, -1], np.full(self.hashes, 1 / self.hashes)), *samples]
 
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator

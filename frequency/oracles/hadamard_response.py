@@ -60,7 +60,7 @@ class SignChannel(Channel):
 
     @abstractmethod
     def _minus(self, items: Items, *index: Items) -> npt.NDArray[Any]:
-        """1 where the item's sign at an index is -1, else 0; broadcast against each other."""
+        """Return 1 where the item's sign at an index is -1, else 0; arguments are broadcast."""
 
     @property
     def _expression(self) -> list[Any]:
@@ -69,8 +69,10 @@ class SignChannel(Channel):
 
     @property
     def client_half(self) -> Step:
-        told = lies(2, self._choice.lie, signs=1)
-        return tossed([coin(values) for values in self._indices.values()], self._expression, told)
+        response = lies(2, self._choice.lie, signs=1)
+        return tossed(
+            [coin(values) for values in self._indices.values()], self._expression, response
+        )
 
     @cached_property
     def _choice(self) -> TruthOrLie:
@@ -197,7 +199,7 @@ class SignChannel(Channel):
             minus = [
                 self._minus(np.repeat(item[None], len(index[0]), axis=0), *index) for item in items
             ]
-            alike += int(np.logical_and.reduce([one == minus[0] for one in minus]).sum())
+            alike += int(np.logical_and.reduce([row == minus[0] for row in minus]).sum())
         return Fraction(alike, total)
 
     @property
@@ -292,8 +294,8 @@ class HRR(Oracle):
     @property
     def client_half(self) -> Step:
         t = self.coefficients
-        told = lies(1 << t, self._choice.lie, signs=t)
-        step = tossed([coin(range(1, self.padded))] * t, ["walsh"], told)
+        response = lies(1 << t, self._choice.lie, signs=t)
+        step = tossed([coin(range(1, self.padded))] * t, ["walsh"], response)
         return {**step, "distinct": t > 1}
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
@@ -370,8 +372,8 @@ class HRR(Oracle):
         drawn = aggregate.n * self.coefficients / (self.padded - 1)
 
         def means(frequencies: Floats) -> Floats:
-            (held,) = spread_out(frequencies[None], None, self.padded)
-            result: Floats = walsh_hadamard(held)[1:]
+            (shares,) = spread_out(frequencies[None], None, self.padded)
+            result: Floats = walsh_hadamard(shares)[1:]
             return result
 
         def transposed(numbers: Floats) -> Floats:
@@ -406,8 +408,8 @@ class HRR(Oracle):
     @cached_property
     def _own_and_other(self) -> tuple[float, float]:
         # Of the scaled sum of t signs (thesis 4.7), drawn without replacement
-        own, other = (self.scale**2 * float(self._sum_of_signs(same)) for same in (1, 0))
-        return own, other
+        holder, other = (self.scale**2 * float(self._sum_of_signs(same)) for same in (1, 0))
+        return holder, other
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # A report contributes W/S + scale * (sum of its signs times the weights' coefficients

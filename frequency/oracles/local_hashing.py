@@ -143,8 +143,8 @@ class OLH(Oracle):
     def client_half(self) -> Step:
         field = self._space.field.described
         width = self.report_dtype["value"].itemsize
-        told = lies(self.hashes_to, self._choice.lie, width, field=field)
-        return tossed([coin(range(self._space.size))], ["dot", field], told)
+        response = lies(self.hashes_to, self._choice.lie, width, field=field)
+        return tossed([coin(range(self._space.size))], ["dot", field], response)
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         field, users = self._space.field, len(items)
@@ -185,9 +185,9 @@ class OLH(Oracle):
         # A cell is the q - 1 multiples of a hash with their values; the zero hash gives every item
         # the value 0.
         v, lie = self._space, float(self._choice.q)
-        (held,) = spread_out(frequencies[None], None, v.size)
+        (shares,) = spread_out(frequencies[None], None, v.size)
         more = float(self.p) - lie
-        cells = (lie + more * v.sums(held).ravel()) * ((self.hashes_to - 1) / v.size)
+        cells = (lie + more * v.sums(shares).ravel()) * ((self.hashes_to - 1) / v.size)
         zero = [lie * (self.hashes_to - 1) / v.size, (lie + more) / v.size]
         return np.concatenate([cells, zero])
 
@@ -196,11 +196,11 @@ class OLH(Oracle):
 
         def transposed(numbers: Floats) -> Floats:
             lines, other, zero = numbers[:-2], float(numbers[-2]), float(numbers[-1])
-            told = v.incident(lines.reshape(v.directions, q), self.domain)
+            sums = v.incident(lines.reshape(v.directions, q), self.domain)
             shared = (
                 lie * float(lines.sum()) * (q - 1) + lie * (q - 1) * other + float(self.p) * zero
             )
-            result: Floats = ((float(self.p) - lie) * (q - 1) * told + shared) / v.size
+            result: Floats = ((float(self.p) - lie) * (q - 1) * sums + shared) / v.size
             return result
 
         return Likelihood(self.domain, aggregate.counts.astype(np.float64), self._kinds, transposed)
@@ -218,9 +218,9 @@ class OLH(Oracle):
         # over the ways to number the items is taken
         p, q, d, size = self.p, self.q, held or self.domain, self._space.size
         on_line = Fraction(self.hashes_to - 2, max(size - 2, 1))
-        one = (p + (d - 1) * q) / d
+        single = (p + (d - 1) * q) / d
         both = (2 * p * q + (d - 2) * (on_line * p * q + (1 - on_line) * q**2)) / d
-        return float(variance_of(n, 2 * (one - both) / (p - q) ** 2 - Fraction(2, d)))
+        return float(variance_of(n, 2 * (single - both) / (p - q) ** 2 - Fraction(2, d)))
 
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -278,11 +278,11 @@ class OLH(Oracle):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, p, q = self._space, float(self.p), float(self.q)
-        kinds, found = self._kinds(frequencies), []
+        kinds, variances = self._kinds(frequencies), []
         for rows in in_blocks(weights, v.size):
             total = rows.sum(axis=1, keepdims=True)
             sums = v.sums(spread_out(rows, None, v.size)).reshape(len(rows), len(kinds) - 2)
             supported = np.concatenate([sums, np.zeros_like(total), total], axis=1)
             scores = (supported - q * total) / (p - q)
-            found.append(variance_of_scores(n, scores, kinds, rows, frequencies))
-        return np.concatenate(found)
+            variances.append(variance_of_scores(n, scores, kinds, rows, frequencies))
+        return np.concatenate(variances)

@@ -141,19 +141,21 @@ class ProjectiveGeometry(Oracle):
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # From the probabilities that a hyperplane holds one, and both, of two points. A third point
         # is on the line of two others or not: the mean over the ways to number the items is taken
-        # Of the hyperplanes, `one` hold a given point, `two` another as well, and `three` a third
-        # that is not on their line.
+        # Of the hyperplanes, `with_one` hold a given point, `with_two` another as well, and
+        # `with_three` a third that is not on their line.
         order, t = self._order
-        one, two, three, number = (points(order, max(t - k, 0)) for k in (1, 2, 3, 0))
+        with_one, with_two, with_three, number = (
+            points(order, max(t - k, 0)) for k in (1, 2, 3, 0)
+        )
         p, d = self.p, held or self.domain
         # Of each hyperplane, given the holder's point
-        through, beside = p / one, (1 - p) / (number - one)
+        through, beside = p / with_one, (1 - p) / (number - with_one)
         on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
-        of_third = on_line * two * through + (1 - on_line) * (
-            three * through + (two - three) * beside
+        of_third = on_line * with_two * through + (1 - on_line) * (
+            with_three * through + (with_two - with_three) * beside
         )
         single = (p + (d - 1) * self.q) / d
-        both = (2 * two * through + (d - 2) * of_third) / d
+        both = (2 * with_two * through + (d - 2) * of_third) / d
         return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     @property
@@ -214,18 +216,18 @@ class ProjectiveGeometry(Oracle):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, (order, t), p, q = self._space, self._order, float(self.p), float(self.q)
-        (held,) = spread_out(frequencies[None], None, v.directions)
+        (shares,) = spread_out(frequencies[None], None, v.directions)
         through, number = points(order, t - 1), points(order, t)
-        on = v.through(held)
+        on = v.through(shares)
         kinds = p / through * on + (1 - p) / (number - through) * (1 - on)
-        found = []
+        variances = []
         for rows in in_blocks(weights, v.size):
             # Incidence is symmetric: points on a hyperplane are summed like hyperplanes through a
             # point.
             supported = v.through(spread_out(rows, None, v.directions))
             scores = (supported - q * rows.sum(axis=1, keepdims=True)) / (p - q)
-            found.append(variance_of_scores(n, scores, kinds, rows, frequencies))
-        return np.concatenate(found)
+            variances.append(variance_of_scores(n, scores, kinds, rows, frequencies))
+        return np.concatenate(variances)
 
 
 def _variance(q: int, t: int, e: float) -> float:

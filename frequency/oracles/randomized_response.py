@@ -118,12 +118,12 @@ class GRR(Oracle):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
+        user_counts = self._held(items, counts)
         # With probability p - q the truth, otherwise any item, the true one included, all equally
         # likely.
-        kept = rng.binomial(held, float(self.p - self.q))
+        kept = rng.binomial(user_counts, float(self.p - self.q))
         return kept + rng.multinomial(
-            int((held - kept).sum()), np.full(self.domain, 1 / self.domain)
+            int((user_counts - kept).sum()), np.full(self.domain, 1 / self.domain)
         )
 
     def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
@@ -306,18 +306,18 @@ def oracle_over(choice: OracleChoice, domain: int, epsilon: float | Rational) ->
     if isinstance(choice, str):
         return NAMED[choice](domain, epsilon)
     if isinstance(choice, Mechanism):
-        found: Any = Tabular(choice)
+        oracle: Any = Tabular(choice)
     else:
-        found = choice if isinstance(choice, Oracle) else choice(domain, epsilon)
-    if not isinstance(found, Oracle):
-        raise TypeError(f"{shown(choice)} made no oracle, but a {type(found).__name__}")
-    if found.domain != domain:
-        raise ValueError(f"an oracle of {found.domain} items cannot tell of {domain}")
-    if found.privacy.neighbours != "all":
+        oracle = choice if isinstance(choice, Oracle) else choice(domain, epsilon)
+    if not isinstance(oracle, Oracle):
+        raise TypeError(f"{shown(choice)} made no oracle, but a {type(oracle).__name__}")
+    if oracle.domain != domain:
+        raise ValueError(f"an oracle of {oracle.domain} items cannot tell of {domain}")
+    if oracle.privacy.neighbours != "all":
         raise ValueError(
             "the mechanism must be a local one, neighbours='all', to tell of single users"
         )
-    audit, allowed = found.audit(), 1 / local_privacy(epsilon).alpha
+    audit, allowed = oracle.audit(), 1 / local_privacy(epsilon).alpha
     if audit.ratio > allowed:
         raise PrivacyViolation(audit.ratio, allowed, audit.output, audit.inputs)
-    return found
+    return oracle

@@ -106,17 +106,17 @@ class SubsetSelection(Oracle):
         words = bernoulli_bits(users * lanes, self._roughly, source).reshape(users, lanes)
         if self.domain % 64:
             words[:, -1] &= np.uint64((1 << self.domain % 64) - 1)
-        one = np.uint64(1)
-        place = one << (items & 63).astype(np.uint64)
+        unit = np.uint64(1)
+        place = unit << (items & 63).astype(np.uint64)
         rows = np.arange(users)
         holds = bernoulli(users, self._inclusion, source)
-        own = words[rows, items >> 6]
-        words[rows, items >> 6] = np.where(holds, own | place, own & ~place)
+        holder_words = words[rows, items >> 6]
+        words[rows, items >> 6] = np.where(holds, holder_words | place, holder_words & ~place)
         excess = np.bitwise_count(words).sum(axis=1, dtype=np.int64) - self.size
         wrong = np.flatnonzero(excess)
         while len(wrong):
             picked = uniform(len(wrong), self.domain, source)
-            lane, bit = picked >> 6, one << (picked & 63).astype(np.uint64)
+            lane, bit = picked >> 6, unit << (picked & 63).astype(np.uint64)
             present = (words[wrong, lane] & bit) != 0
             change = (present == (excess[wrong] > 0)) & (picked != items[wrong])
             here, lane, bit = wrong[change], lane[change], bit[change]
@@ -135,8 +135,8 @@ class SubsetSelection(Oracle):
         return self.size
 
     def cells_of(self, reports: Reports) -> Items:
-        held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
-        return (np.flatnonzero(held) % self.domain).reshape(-1, self.size)
+        members = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
+        return (np.flatnonzero(members) % self.domain).reshape(-1, self.size)
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         return column_sums(reports["bits"], self.domain)
@@ -167,14 +167,14 @@ class SubsetSelection(Oracle):
     def difference_variance(self, n: int, held: int | None = None) -> float:
         # From the probabilities that a set holds one, and both, of two items
         p, k, d, rest = self.p, self.size, held or self.domain, self.domain - 1
-        one = (p + (d - 1) * self.q) / d
+        single = (p + (d - 1) * self.q) / d
         # Two items, one of them the holder's; or two others.
-        own, others = (
+        holder, others = (
             p * Fraction(k - 1, rest),
             (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / (rest * max(rest - 1, 1)),
         )
-        both = (2 * own + (d - 2) * others) / d
-        return float(variance_of(n, 2 * (one - both) / (p - self.q) ** 2 - Fraction(2, d)))
+        both = (2 * holder + (d - 2) * others) / d
+        return float(variance_of(n, 2 * (single - both) / (p - self.q) ** 2 - Fraction(2, d)))
 
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -204,10 +204,10 @@ class SubsetSelection(Oracle):
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result = reports.copy()
-        held = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
+        members = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         moved = (np.arange(self.domain) - numbers[:, None]) % self.domain
-        held = np.take_along_axis(held, moved, axis=1)
-        result["bits"] = np.packbits(held, axis=1, bitorder="little")
+        members = np.take_along_axis(members, moved, axis=1)
+        result["bits"] = np.packbits(members, axis=1, bitorder="little")
         return result
 
     def likely_together(self, items: Items) -> Fraction:
@@ -242,14 +242,14 @@ class SubsetSelection(Oracle):
         def of_holder(own: Floats) -> Floats:
             others, square = (total - own) / max(rest, 1), (squares - own**2) / max(rest, 1)
             mean, mean_square = np.zeros_like(own), np.zeros_like(own)
-            for chance, held, drawn in (
+            for chance, weight, drawn in (
                 (p, own, self.size - 1),
                 (1 - p, np.zeros_like(own), self.size),
             ):
                 pairs = drawn * (drawn - 1) / max(rest - 1, 1) * (rest * others**2 - square)
-                mean += chance * (held + drawn * others)
+                mean += chance * (weight + drawn * others)
                 mean_square += chance * (
-                    held**2 + 2 * held * drawn * others + drawn * square + pairs
+                    weight**2 + 2 * weight * drawn * others + drawn * square + pairs
                 )
             return mean_square - mean**2
 

@@ -53,11 +53,11 @@ def between(counts: npt.NDArray[np.int64], users: Any) -> bool:
 
 
 def symmetric_proof(places: int, name: str, source: str = "") -> CompositionProof:
-    """That bits told by randomised response keep alpha: two items change two of them."""
-    half, one = Fraction(1, 2), rational(1)
+    """Return a proof that bits by randomised response keep alpha: two items change two bits."""
+    half, unit = Fraction(1, 2), rational(1)
     changed = favouring(1, 1, name="randomised response of a bit that two items change")
-    truth = one / rational(1 + ALPHA)
-    rest = unchanged(truth, one - truth, name="randomised response of any other bit")
+    truth = unit / rational(1 + ALPHA)
+    rest = unchanged(truth, unit - truth, name="randomised response of any other bit")
     parts = [BudgetShare(half, 2, changed), BudgetShare(half, places - 2, rest)]
     if places == 1:
         parts = [BudgetShare(half, 1, rest)]
@@ -77,8 +77,8 @@ def packed(words: npt.NDArray[np.uint64], domain: int) -> npt.NDArray[np.uint8]:
 
 def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
     """The step of a description that draws so many bits."""
-    own, other = json_integer(bits.own), json_integer(bits.other)
-    return {"do": "bits", "places": places, "own": own, "other": other}
+    holder, other = json_integer(bits.own), json_integer(bits.other)
+    return {"do": "bits", "places": places, "own": holder, "other": other}
 
 
 _FEW = 8  # of more items, that all bits are set is negligible for privacy
@@ -153,8 +153,10 @@ class UnaryEncoding(Oracle):
     def simulated_counts(
         self, items: Items, counts: Items, rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
-        held = self._held(items, counts)
-        return rng.binomial(held, float(self.p)) + rng.binomial(held.sum() - held, float(self.q))
+        user_counts = self._held(items, counts)
+        return rng.binomial(user_counts, float(self.p)) + rng.binomial(
+            user_counts.sum() - user_counts, float(self.q)
+        )
 
     def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
         return [bits(n, counts, float(self.q))]
@@ -200,13 +202,13 @@ class OUE(UnaryEncoding):
         return UnaryBits(WORD // 2, TruthOrLie.within(self.max_ratio, 2).lie)
 
     def proof(self) -> CompositionProof:
-        half, one = Fraction(1, 2), Fraction(1)
+        half, unit = Fraction(1, 2), Fraction(1)
         other = rational(ALPHA) / rational(1 + ALPHA)
         changed = at_two_places(half, other, name="the bits of two items")
         rest = unchanged(other, rational(1) - other, name="any other bit")
-        parts = [BudgetShare(one, 1, changed), BudgetShare(one, self.domain - 2, rest)]
+        parts = [BudgetShare(unit, 1, changed), BudgetShare(unit, self.domain - 2, rest)]
         if self.domain == 1:
-            parts = [BudgetShare(one, 1, unchanged(half, half, name="the only bit"))]
+            parts = [BudgetShare(unit, 1, unchanged(half, half, name="the only bit"))]
         return CompositionProof(tuple(parts), name=type(self).__name__, source=self.privacy_source)
 
 

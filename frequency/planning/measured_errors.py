@@ -226,19 +226,19 @@ class _Family:
     def measure(self, estimate: SurveyEstimate) -> bool:
         """Whether such an estimate answers such questions: if so, one repeat is counted."""
         try:
-            told = self._ask(estimate)
+            answer = self._ask(estimate)
         except InvalidQuestion:
             return False
-        there = ~np.isnan(told.value)
-        errors = np.abs(told.value - self._truth)[there]
+        there = ~np.isnan(answer.value)
+        errors = np.abs(answer.value - self._truth)[there]
         self._asked += len(self._truth)
         self._answered += len(errors)
         self._squares += float((errors**2).sum())
-        self._variances += float(told.variance[there].sum())
+        self._variances += float(answer.variance[there].sum())
         self._worst = max(self._worst, float(errors.max(initial=0.0)))
-        known = there & ~np.isnan(told.low)
+        known = there & ~np.isnan(answer.low)
         self._intervals += int(known.sum())
-        inside = (told.low <= self._truth) & (self._truth <= told.high)
+        inside = (answer.low <= self._truth) & (self._truth <= answer.high)
         self._covered += int(inside[known].sum())
         return True
 
@@ -270,9 +270,9 @@ class _Truth:
 
     def _before(self, place: int) -> Items:
         """Return the number of users before each item of an attribute: shape (size + 1,)."""
-        held = np.zeros(self._sizes[place] + 1, dtype=np.int64)
-        np.add.at(held, self._columns[place] + 1, self._counts)
-        return np.cumsum(held)
+        user_counts = np.zeros(self._sizes[place] + 1, dtype=np.int64)
+        np.add.at(user_counts, self._columns[place] + 1, self._counts)
+        return np.cumsum(user_counts)
 
     def answer(self, where: Any) -> Answer:
         """The fraction of the users, of variance 0."""
@@ -284,9 +284,9 @@ class _Truth:
         value = np.zeros(shape)
         for index in np.ndindex(shape):
             inside = np.ones(len(self._counts), dtype=bool)
-            for one in asked:
-                column = self._columns[one.place]
-                inside &= (column >= one.first[index]) & (column <= one.last[index])
+            for condition in asked:
+                column = self._columns[condition.place]
+                inside &= (column >= condition.first[index]) & (column <= condition.last[index])
             value[index] = self._counts[inside].sum() / self.n
         return Answer(value, 0.0)
 
@@ -304,23 +304,25 @@ def _families(
     if hasattr(getattr(survey.protocol, "inner", survey.protocol), "find"):
         return [_frequent(columns[0], counts)]
     truth = SurveyEstimate(schema, _Truth(survey, columns, counts))
-    found = []
-    for place, one in enumerate(schema):
-        assert isinstance(one, ItemAttribute)  # text is for those that find it
-        found.append(_of_items(truth, f"items of {one.name}", [{place: _some(one.size, rng)}]))
-        if isinstance(one, Ordered) and one.bins > 1:
-            number = max(1, min(_MOST, _WEIGHTS // one.bins))
-            ends = {place: _ends(one.bins, rng, number)}
-            found.append(_of_items(truth, f"ranges of {one.name}", [ends]))
-            if (columns[place] < one.bins).any():  # somebody has a value
-                found.append(_deciles(truth, place, one))
+    families = []
+    for place, attribute in enumerate(schema):
+        assert isinstance(attribute, ItemAttribute)  # text is for those that find it
+        families.append(
+            _of_items(truth, f"items of {attribute.name}", [{place: _some(attribute.size, rng)}])
+        )
+        if isinstance(attribute, Ordered) and attribute.bins > 1:
+            number = max(1, min(_MOST, _WEIGHTS // attribute.bins))
+            ends = {place: _ends(attribute.bins, rng, number)}
+            families.append(_of_items(truth, f"ranges of {attribute.name}", [ends]))
+            if (columns[place] < attribute.bins).any():  # somebody has a value
+                families.append(_deciles(truth, place, attribute))
     if isinstance(survey.protocol, MarginalProtocol):
         k = survey.protocol.k
         if k > 1:
-            found.append(_of_items(truth, f"marginals of {k}", list(_cells(survey, k, rng))))
+            families.append(_of_items(truth, f"marginals of {k}", list(_cells(survey, k, rng))))
     elif len(schema) > 1:
-        found.append(_of_items(truth, "conjunctions of 2", list(_boxes(survey, rng))))
-    return found
+        families.append(_of_items(truth, "conjunctions of 2", list(_boxes(survey, rng))))
+    return families
 
 
 def _some(size: int, rng: np.random.Generator) -> Items:
@@ -358,8 +360,8 @@ def _boxes(survey: Survey, rng: np.random.Generator) -> Iterator[dict[int, Any]]
     number = -(-_MOST // len(views))
     for places in views:
         yield {
-            place: _ends(one.bins, rng, number)
-            if isinstance(one := survey.schema.attributes[place], Ordered)
+            place: _ends(ordered_attribute.bins, rng, number)
+            if isinstance(ordered_attribute := survey.schema.attributes[place], Ordered)
             else rng.integers(0, survey.schema.sizes[place], number)
             for place in places
         }
@@ -367,16 +369,16 @@ def _boxes(survey: Survey, rng: np.random.Generator) -> Iterator[dict[int, Any]]
 
 def _answer(estimate: SurveyEstimate, where: dict[int, Any]) -> Answer:
     """The answer to a question about items, by the attributes' places."""
-    found: Answer = estimate.estimate.answer(where[0] if len(estimate.schema) == 1 else where)
-    return found
+    answer: Answer = estimate.estimate.answer(where[0] if len(estimate.schema) == 1 else where)
+    return answer
 
 
 def _of_items(truth: SurveyEstimate, name: str, questions: list[dict[int, Any]]) -> _Family:
     """Questions about items."""
 
     def ask(estimate: SurveyEstimate) -> _Told:
-        told = [_told(_answer(estimate, where)) for where in questions]
-        return _Told(*(np.concatenate(parts) for parts in zip(*told, strict=True)))
+        answers = [_told(_answer(estimate, where)) for where in questions]
+        return _Told(*(np.concatenate(parts) for parts in zip(*answers, strict=True)))
 
     return _Family(name, "fraction", ask(truth).value, ask)
 
@@ -395,9 +397,9 @@ def _deciles(truth: SurveyEstimate, place: int, one: Ordered) -> _Family:
     """The deciles of an attribute in its unit; of dates in days."""
 
     def number(values: Any) -> Floats:
-        found = np.asarray(values)
-        days = found.dtype.kind == "M"
-        return found.astype("datetime64[s]").astype(float) / 86_400 if days else found.astype(float)
+        array = np.asarray(values)
+        days = array.dtype.kind == "M"
+        return array.astype("datetime64[s]").astype(float) / 86_400 if days else array.astype(float)
 
     share = _answer(truth, {place: Between(0, one.bins - 1)}).value
     bins = truth.estimate.quantile(_DECILES * share, place)
@@ -421,14 +423,16 @@ def _frequent(values: npt.NDArray[Any], counts: Items) -> _Family:
     items, truth = values[order].tolist(), counts[order] / counts.sum()
 
     def ask(estimate: SurveyEstimate) -> _Told:
-        found: Found = estimate.estimate
-        listed = set(found.items.tolist())
+        hitters: Found = estimate.estimate
+        listed = set(hitters.items.tolist())
         there = np.array([item in listed for item in items])
-        told = _Told(*np.full((4, len(items)), np.nan))
+        answers = _Told(*np.full((4, len(items)), np.nan))
         if there.any():
-            own = np.array([item for item in items if item in listed], dtype=found.items.dtype)
-            for whole_family, part in zip(told, _told(found.answer(own)), strict=True):
+            present = np.array(
+                [item for item in items if item in listed], dtype=hitters.items.dtype
+            )
+            for whole_family, part in zip(answers, _told(hitters.answer(present)), strict=True):
                 whole_family[there] = part
-        return told
+        return answers
 
     return _Family(f"the {len(items)} most frequent", "fraction", truth, ask)

@@ -77,12 +77,12 @@ class SurveyPlan:
                 f" ({error * n:.3g} of {n})" if error * n < 999 else f" ({error * n:.0f} of {n})"
             )
         of = f"on populations: {self.chosen.resting_on}" if self.chosen.populations else ""
-        told = f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
+        line = f"{name}: {_TASKS[self.task].error.format(users)}: {of or self.plan.task.error_is}"
         if error < USELESS:
-            return told
+            return line
         users = "" if n is None else f" and {n} users"
         return (
-            f"{told}\nanswers would tell nothing at epsilon {brief(self.chosen.epsilon)}{users}:"
+            f"{line}\nanswers would tell nothing at epsilon {brief(self.chosen.epsilon)}{users}:"
             " mechdesign plan says how many users, or which epsilon, an error takes"
         )
 
@@ -162,27 +162,27 @@ def plan_survey(
     key = task_key(task)
     if key not in _TASKS:
         raise unknown_task(task, _TASKS)
-    own = schema if attributes is None else schema.project(attributes)
+    part = schema if attributes is None else schema.project(attributes)
     asked = _TASKS[key]
-    domain, fixed = asked.domain(key, own), asked.details(own)
-    told = [name for name in details if name in fixed and name != "k"]
-    if told:
-        raise InvalidRequest(f"{key}: {listed(told)} follows from the attribute")
+    domain, fixed = asked.domain(key, part), asked.details(part)
+    clashes = [name for name in details if name in fixed and name != "k"]
+    if clashes:
+        raise InvalidRequest(f"{key}: {listed(clashes)} follows from the attribute")
     if "days" in details:
         raise InvalidRequest(
             f"{key}: a survey is asked once; mechdesign.plan is for several days, without a schema"
         )
-    found = plan(
+    result = plan(
         key, domain, n=n, epsilon=epsilon, error=error, ledger=ledger, **{**fixed, **details}
     )
-    chosen = found.best if protocol is None else _named(found, protocol)
-    return SurveyPlan(key, own, found, chosen)
+    chosen = result.best if protocol is None else _named(result, protocol)
+    return SurveyPlan(key, part, result, chosen)
 
 
 def _named(found: Plan, name: str) -> Candidate:
-    for one in found.candidates:
-        if one.name == name:
-            return one
+    for candidate in found.candidates:
+        if candidate.name == name:
+            return candidate
     refused = dict(found.refused)
     if name in refused:
         raise InvalidRequest(f"{name} cannot serve: {refused[name]}")
@@ -192,7 +192,7 @@ def _named(found: Plan, name: str) -> Candidate:
         raise InvalidRequest(
             f"nothing is predicted of {name}: give n and epsilon instead of an error"
         )
-    names = ", ".join(repr(one.name) for one in found.candidates)
+    names = ", ".join(repr(candidate.name) for candidate in found.candidates)
     raise InvalidRequest(f"there is no protocol {shown(name)} for this; there are {names}")
 
 
@@ -222,31 +222,31 @@ def _items(task: str, schema: Schema) -> int:
 
 
 def _ordered_items(task: str, schema: Schema) -> int:
-    one = _listable(_single(task, schema))
-    if not one.ordered:
+    attribute = _listable(_single(task, schema))
+    if not attribute.ordered:
         raise InvalidRequest(
-            f"{printable(one.name)} has no order, which {task} needs: its labels are for"
+            f"{printable(attribute.name)} has no order, which {task} needs: its labels are for"
             " frequencies"
         )
-    return one.size
+    return attribute.size
 
 
 def _records(task: str, schema: Schema) -> Any:
-    for one in schema:
-        _listable(one)
+    for attribute in schema:
+        _listable(attribute)
     return schema.domain
 
 
 def _bits(task: str, schema: Schema) -> int:
-    one = _single(task, schema)
-    if isinstance(one, Text):
-        return 8 * one.bytes
-    if one.size <= FEW_ITEMS:
+    attribute = _single(task, schema)
+    if isinstance(attribute, Text):
+        return 8 * attribute.bytes
+    if attribute.size <= FEW_ITEMS:
         raise InvalidRequest(
-            f"{printable(one.name)} has {one.size} items, which frequencies lists all: {task} is"
-            f" for short text, and for more than {FEW_ITEMS} items"
+            f"{printable(attribute.name)} has {attribute.size} items, which frequencies lists"
+            f" all: {task} is for short text, and for more than {FEW_ITEMS} items"
         )
-    return (one.size - 1).bit_length()
+    return (attribute.size - 1).bit_length()
 
 
 def _nothing(schema: Schema) -> dict[str, Any]:
@@ -267,7 +267,7 @@ _TASKS: dict[str, Asked] = {
     "conjunctions": Asked(
         _records,
         lambda schema: {
-            "categorical": [one.name for one in schema if not one.ordered],
+            "categorical": [attribute.name for attribute in schema if not attribute.ordered],
             "apart": schema.apart,
         },
         "a conjunction errs by about {}",

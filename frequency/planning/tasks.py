@@ -141,8 +141,8 @@ class Frequencies(Task):
 
     @property
     def error_is(self) -> str:
-        one = "standard error of the frequency of one rare item"
-        return one if self.days == 1 else f"{one} on one day"
+        phrase = "standard error of the frequency of one rare item"
+        return phrase if self.days == 1 else f"{phrase} on one day"
 
     def epsilons(self, epsilon: float | Fraction) -> tuple[Fraction, float | Rational]:
         """Return the losses of reports of several days about a value, and of those of one day."""
@@ -155,13 +155,13 @@ class Frequencies(Task):
         def mean(day: float) -> float:
             ratio = math.exp(day)
             size = 1 / (ratio + 1)  # of the sets, as a fraction of the items
-            own = 1 + size * (most - 1)
-            lasting = own**2 / (size * (1 - size) * (most - 1) ** 2)
+            norm = 1 + size * (most - 1)
+            lasting = norm**2 / (size * (1 - size) * (most - 1) ** 2)
             return math.sqrt((4 * ratio / (ratio - 1) ** 2 + (self.days - 1) * lasting) / self.days)
 
         goal = _NEARLY * 2 * math.sqrt(most) / (most - 1)
-        found = search.least(mean, goal, search.epsilons(bounded))
-        return total, total if found is None else found
+        day_loss = search.least(mean, goal, search.epsilons(bounded))
+        return total, total if day_loss is None else day_loss
 
     @cached_property
     def _kinds(self) -> dict[str, type[Oracle]]:
@@ -196,8 +196,8 @@ class Frequencies(Task):
             both = (self.days - 1) * day_covariance(protocol, users, rare)
         except UnknownVariance:
             return (("mean", math.nan),)
-        one = protocol.protocol.variance(users, rare)
-        return (("mean", math.sqrt((one + both) / self.days)),)
+        day_variance = protocol.protocol.variance(users, rare)
+        return (("mean", math.sqrt((day_variance + both) / self.days)),)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         if self.days > 1:
@@ -396,7 +396,7 @@ class Marginals(Task):
             fitted[name] = self._known(offer.protocol, n).fitted
         if not fitted or math.isnan(min(fitted.values())):
             return "", ""
-        name = min(fitted, key=lambda one: fitted[one])
+        name = min(fitted, key=lambda candidate: fitted[candidate])
         return name, f"the error of its fitted estimate, {fitted[name]:.3g}, is the least"
 
     def by_curator(self) -> CuratedTask:
@@ -415,13 +415,13 @@ class Marginals(Task):
     @cached_property
     def _alike(self) -> list[tuple[tuple[str, ...], int]]:
         """A marginal of each shape, and how many have it: all but CALM treat these alike."""
-        found: dict[tuple[int, ...], tuple[tuple[str, ...], int]] = {}
+        shapes: dict[tuple[int, ...], tuple[tuple[str, ...], int]] = {}
         for view in combinations(self.domain, self.k):
             shape = tuple(sorted(self.domain[name] for name in view))
-            found[shape] = (
-                (view, 1) if shape not in found else (found[shape][0], found[shape][1] + 1)
+            shapes[shape] = (
+                (view, 1) if shape not in shapes else (shapes[shape][0], shapes[shape][1] + 1)
             )
-        return list(found.values())
+        return list(shapes.values())
 
     @cached_property
     def _some(self) -> list[tuple[tuple[str, ...], int]]:
@@ -532,13 +532,13 @@ def smallest_listed(protocol: PrefixProtocol, n: int, confidence: float = _CONFI
 
 def _noise(channel: Prefixes, level: Level, users: int) -> list[PartEstimates]:
     """Return estimates of a level's parts as large as their noise, where no item is frequent."""
-    own = max(1, users // len(level.parts))
+    part_users = max(1, users // len(level.parts))
     return [
         PartEstimates(
             part,
-            own,
+            part_users,
             1 / len(level.parts),
-            np.full(oracle.domain, math.sqrt(oracle.variance(own, 1 / oracle.domain))),
+            np.full(oracle.domain, math.sqrt(oracle.variance(part_users, 1 / oracle.domain))),
         )
         for part in level.parts
         for oracle in [channel.parts[part]]

@@ -332,9 +332,9 @@ def _attribute(content: Any, place: int) -> Attribute:
     if isinstance(content.get("name"), str):
         where += f", {shown(content['name'])}"
     rest = {key: value for key, value in content.items() if key != "kind"}
-    _require_keys(rest, where, {one.name for one in fields(kind)}, "name")
+    _require_keys(rest, where, {field.name for field in fields(kind)}, "name")
     if isinstance(rest.get("labels"), list):  # in which integers stand for their text
-        rest["labels"] = [str(one) if type(one) is int else one for one in rest["labels"]]
+        rest["labels"] = [str(label) if type(label) is int else label for label in rest["labels"]]
     try:
         require_declared(kind, rest)
         return kind(**rest)

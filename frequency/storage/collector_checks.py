@@ -159,10 +159,10 @@ def _chi_square(gap: Floats, pool: Sample, scale: float, least: float) -> ChiSqu
     if pool.fixed:
         # The covariance maps 1 to 0: only what is orthogonal to 1 matters, and `common` may be
         # shifted along 1.
-        one = np.ones(number) if sizes is None else sizes
-        weight = float((one**2 / spread).sum())
-        common = common - one * float((one * common / spread).sum()) / weight
-        value -= float((one * gap / spread).sum()) ** 2 / weight
+        ones = np.ones(number) if sizes is None else sizes
+        weight = float((ones**2 / spread).sum())
+        common = common - ones * float((ones * common / spread).sum()) / weight
+        value -= float((ones * gap / spread).sum()) ** 2 / weight
     if number > pool.n / 10:  # it is mostly noise: only what it takes off each cell's own variance
         return ChiSquareStatistic(float((gap**2 / (spread - common**2)).sum()) / scale, freedom)
     length = float((common**2 / spread).sum())
@@ -312,14 +312,14 @@ def check_collectors(
         raise ValueError(
             f"level must be a probability, strictly between 0 and 1, got {shown(level)}"
         )
-    held = {name: channel.require_own(_counts(value)) for name, value in collectors.items()}
-    if not held:
+    aggregates = {name: channel.require_own(_counts(value)) for name, value in collectors.items()}
+    if not aggregates:
         raise ValueError("no collectors: there is nothing to compare")
-    everything = reduce(add, held.values())
+    everything = reduce(add, aggregates.values())
     pools = channel.samples(everything.n, everything.counts)
     checks: list[ChiSquareStatistic] = []
     values: list[float] = []
-    for aggregate in held.values():
+    for aggregate in aggregates.values():
         draws, rest = list[ChiSquareStatistic](), dict[int, list[ChiSquareStatistic]]()
         for sample, pool in zip(channel.samples(aggregate.n, aggregate.counts), pools, strict=True):
             if sample.known:
@@ -330,7 +330,7 @@ def check_collectors(
         least = min(views, key=lambda view: view.p, default=ChiSquareStatistic())
         checks += [least, _added(draws)]
         values += [min(1.0, len(views) * least.p) if views else float("nan"), checks[-1].p]
-    results = [Check(*one) for one in zip(checks, values, _adjusted(values), strict=True)]
+    results = [Check(*row) for row in zip(checks, values, _adjusted(values), strict=True)]
     tested = [
         CollectorResult(
             str(name),
@@ -339,7 +339,7 @@ def check_collectors(
             _left_out(collectors[name]),
             *results[2 * place : 2 * place + 2],
         )
-        for place, (name, aggregate) in enumerate(held.items())
+        for place, (name, aggregate) in enumerate(aggregates.items())
     ]
     return CollectorChecks(tuple(tested), level)
 

@@ -281,9 +281,9 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
         what = differing(str(header["parameters"]), channel.signature)
         raise RefusedFile(f"foreign: its reports are of {what}")
     for field in _schema(channel):
-        found = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
-        if len(found) != 1 or not _holds(found[0].type, field.type):
-            what = " and ".join(str(column.type) for column in found) or "missing"
+        columns = [schema.field(k) for k in schema.get_all_field_indices(field.name)]
+        if len(columns) != 1 or not _holds(columns[0].type, field.type):
+            what = " and ".join(str(column.type) for column in columns) or "missing"
             raise RefusedFile(f"column {field.name!r} is {what}, not {field.type}")
     sizes = tuple(size for size, _ in header["groups"])
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
@@ -302,7 +302,9 @@ def _footer(stream: Any, file: Any, channel: Channel) -> Footer:
     stream.seek(end - metadata.serialized_size - 8)
     footer = hashlib.sha256(stream.read()).hexdigest()
     digest = digest_of_id(name) if together else footer  # others write the same reports anew
-    return Footer(digest, sizes, tuple(found for _, found in header["groups"]), together)
+    return Footer(
+        digest, sizes, tuple(group_digest for _, group_digest in header["groups"]), together
+    )
 
 
 @contextmanager

@@ -119,9 +119,9 @@ class DummyCounts:
                 ),
             )
             best = arb(0)
-            for own, other, neither in tests:
+            for primary, other, neither in tests:
                 power, level = (
-                    neither + ball(first) * (own - neither) + ball(second) * (other - neither)
+                    neither + ball(first) * (primary - neither) + ball(second) * (other - neither)
                     for first, second in kinds
                 )
                 best = best.max(power - ball(ratio) * level)

@@ -52,7 +52,7 @@ class FieldType:
                     other.check(value, place)
                 except ValueError as second:
                     # What is wrong deeper inside says more than that it is neither
-                    inside = [one for one in (first, second) if _is_inside(one, place)]
+                    inside = [error for error in (first, second) if _is_inside(error, place)]
                     if len(inside) == 1:
                         raise inside[0] from None
                     raise _wrong(value, place, what) from None
@@ -121,8 +121,8 @@ def one_of(*texts: str) -> FieldType:
 
 def matching(what: str, pattern: str) -> FieldType:
     """A text that matches a regular expression."""
-    held = re.compile(pattern)
-    return _those(what, lambda value: isinstance(value, str) and bool(held.fullmatch(value)))
+    expression = re.compile(pattern)
+    return _those(what, lambda value: isinstance(value, str) and bool(expression.fullmatch(value)))
 
 
 def optional(field: FieldType) -> FieldType:
@@ -318,8 +318,8 @@ def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[No
 
 def require_same(written: Any, given: Any) -> None:
     """Raise ValueError unless what was read is written as it was found, to the type."""
-    spelt_, found = (json.dumps(one, sort_keys=True) for one in (written, given))
-    if spelt_ == found:
+    spelt_, given_text = (json.dumps(value, sort_keys=True) for value in (written, given))
+    if spelt_ == given_text:
         return
     if isinstance(written, dict) and isinstance(given, dict):
         for key in sorted({*written, *given}):
@@ -359,11 +359,11 @@ def content_of(
         raise InvalidFile(
             f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
         )
-    found = content.get("version")
-    if type(found) is not int or found not in versions:
+    version = content.get("version")
+    if type(version) is not int or version not in versions:
         read = ", ".join(map(str, versions))
-        raise InvalidFile(f"{path}: version {shown(found)}, this library reads version {read}")
-    fields = {"format": TEXT, "version": ANYTHING, **versions[found]}
+        raise InvalidFile(f"{path}: version {shown(version)}, this library reads version {read}")
+    fields = {"format": TEXT, "version": ANYTHING, **versions[version]}
     if sealed:
         fields["digest"] = TEXT
         if "digest" in content and content["digest"] != digest_of(content):

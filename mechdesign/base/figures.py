@@ -94,7 +94,7 @@ STYLE: Any = {
     "axes.formatter.limits": (-4, 7),  # plain numbers, with no factor at the end of the axis
     "axes.formatter.useoffset": False,
     "axes.grid": True,
-    "axes.prop_cycle": cycler(**{name: [one[name] for one in _LOOKS] for name in _LOOKS[0]}),
+    "axes.prop_cycle": cycler(**{name: [entry[name] for entry in _LOOKS] for name in _LOOKS[0]}),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
@@ -322,13 +322,13 @@ def legend_above(figure: Figure) -> None:
 
 def legend_entries(figure: Figure) -> tuple[list[Any], list[str]]:
     """Return what a legend names: each label once, and none of what nobody sees."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             parts = handle.get_children() if isinstance(handle, Container) else [handle]
-            if label not in found and any(_is_seen(axes, part) for part in parts):
-                found[label] = handle
-    return [*found.values()], [*found]
+            if label not in entries and any(_is_seen(axes, part) for part in parts):
+                entries[label] = handle
+    return [*entries.values()], [*entries]
 
 
 def _is_seen(axes: Axes, artist: Any) -> bool:

@@ -73,7 +73,9 @@ def plain_name(text: str, stored: bool = False) -> str:
     'Nörd'
     """
     if stored:
-        text = "".join(one for one in text if one.isprintable() and one not in _INVISIBLE) or text
+        text = (
+            "".join(char for char in text if char.isprintable() and char not in _INVISIBLE) or text
+        )
     name = unicodedata.normalize("NFC", text).strip()
     if not stored and (not name or printable(name) != name):
         raise ValueError(
@@ -154,8 +156,8 @@ def rounded_up(value: Fraction, digits: int = 3) -> str:
     ('3.01', '3', '1E+30')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING, Emin=-MAX_EMAX, Emax=MAX_EMAX)
-    found = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    return f"{found.normalize(context):{'f' if found.adjusted() in range(-4, 7) else ''}}"
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{quotient.normalize(context):{'f' if quotient.adjusted() in range(-4, 7) else ''}}"
 
 
 def percent(share: Fraction, decimals: int = 0, *, up: bool = False) -> str:
@@ -193,14 +195,14 @@ def reason(error: BaseException) -> str:
 
 def _of_file(error: OSError) -> str:
     full = error.errno in FULL
-    told = "there is no room on the disk; nothing was written" if full else str(error.strerror)
+    message = "there is no room on the disk; nothing was written" if full else str(error.strerror)
     # Of one that was to be renamed, the new name; a number is a descriptor
     name = error.filename if error.filename2 is None else error.filename2
     if not isinstance(name, (str, bytes, os.PathLike)):
-        return told
+        return message
     if isinstance(error, FileNotFoundError):
         return f"no such file: {os.fsdecode(name)}"
-    return f"{os.fsdecode(name)}: {told}"
+    return f"{os.fsdecode(name)}: {message}"
 
 
 def shown(value: object) -> str:

@@ -125,13 +125,13 @@ def outputs_of(options: argparse.Namespace) -> Values | None:
     if whole is not None:
         return Counts(int(whole[1]), int(whole[2]))
     bands = [_BAND.fullmatch(text) for text in options.outputs.split(",")]
-    found = [(int(each[1]), int(each[2] or each[1])) for each in bands if each is not None]
-    if len(found) < len(bands):
+    ends = [(int(each[1]), int(each[2] or each[1])) for each in bands if each is not None]
+    if len(ends) < len(bands):
         raise ValueError(
             "--outputs is LOW:HIGH, such as -5:25, or bands, such as 0-4,5-9,10-20, got"
             f" {options.outputs[:40]!r}"
         )
-    return Bands(found)
+    return Bands(ends)
 
 
 def add_loss(parser: argparse.ArgumentParser) -> None:
@@ -350,8 +350,8 @@ def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
         if outputs is not None or not isinstance(n, int):
             raise ValueError("--loss total is for one count, and answers that are counts 0 .. n")
         prior = prior_of(options, n + 1)
-        found = least_variance(n, privacy, properties, prior=prior, progress=True)
-        return found.mechanism, f"total        {found}"
+        optimum = least_variance(n, privacy, properties, prior=prior, progress=True)
+        return optimum.mechanism, f"total        {optimum}"
     inputs, _, _ = checked(n, None, properties)
     designed = design(
         inputs,
@@ -409,7 +409,7 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
     print(
         "properties   "
         + " ".join(
-            f"{short}:{'yes' if held else 'no'}" for short, held in mechanism.properties().items()
+            f"{short}:{'yes' if holds else 'no'}" for short, holds in mechanism.properties().items()
         )
     )
     assumed = "uniformly distributed counts" if prior is None else "counts from the prior"
@@ -519,12 +519,16 @@ def _explain(options: argparse.Namespace) -> int:
     if release is not None:
         return _explain_release(options, release)
     mechanism = Mechanism.load(options.file)
-    told = explain(mechanism, prior_of(options, mechanism.inputs))
-    print(json.dumps(told.to_dict(), indent=1, allow_nan=False) if options.json else told)
+    explanation = explain(mechanism, prior_of(options, mechanism.inputs))
+    print(
+        json.dumps(explanation.to_dict(), indent=1, allow_nan=False)
+        if options.json
+        else explanation
+    )
     if options.plot is not None:
         from mechdesign import plot
 
-        figure = plot.explanation_page(told)
+        figure = plot.explanation_page(explanation)
         save_figure(figure, options.plot, stream=sys.stderr if options.json else None)
     return 0
 
@@ -533,17 +537,19 @@ def _explain_release(options: argparse.Namespace, release: Any) -> int:
     """Explain a released table: whom it protects, and the mechanisms of its groups."""
     if options.plot is not None or options.prior is not None:
         raise ValueError("--plot and --prior are for the file of one mechanism, not of a table")
-    told = {size: explain(mechanism) for size, mechanism in release.mechanisms.items()}
+    explanations = {size: explain(mechanism) for size, mechanism in release.mechanisms.items()}
     if options.json:
-        groups = [{"size": size, **one.to_dict()} for size, one in told.items()]
+        groups = [
+            {"size": size, **explanation.to_dict()} for size, explanation in explanations.items()
+        ]
         content = {"statement": str(release.statement), "groups": groups}
         print(json.dumps(content, indent=1, allow_nan=False))
         return 0
     print(release.statement)
-    sizes = list(told)
+    sizes = list(explanations)
     shown = dict.fromkeys([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
     for size in shown:
-        print(f"\n--- groups of at most {size}\n\n{told[size]}")
+        print(f"\n--- groups of at most {size}\n\n{explanations[size]}")
     if len(shown) < len(sizes):
         print(f"\n{len(sizes)} sizes in all; --json explains each")
     return 0

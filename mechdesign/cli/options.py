@@ -112,10 +112,10 @@ def member_of(text: str, option: str) -> Any:
     if not module:
         raise ValueError(f"{option} is a module and a name, such as mine.Oracle, got {text!r}")
     import_modules([module])
-    found = getattr(sys.modules[module], name, None)
-    if found is None:
+    member = getattr(sys.modules[module], name, None)
+    if member is None:
         raise ValueError(f"{option} {text}: {module} has no {name}")
-    return found
+    return member
 
 
 def add_prior(parser: argparse.ArgumentParser, what: str = "the true counts") -> None:
@@ -356,10 +356,10 @@ def warn_of_epsilon(epsilon: float | Rational) -> None:
     """Say on standard error that an epsilon above 10 protects nobody."""
     value = exact_epsilon(epsilon)
     if value > _WEAK:
-        told = f"{float(min(value, Fraction(10**9))):.6g}"
+        text = f"{float(min(value, Fraction(10**9))):.6g}"
         say(
-            f"mechdesign: warning: epsilon {told} is above {_WEAK}: what is published may be"
-            f" e^{told} times as likely with one answer of a person as with another, which protects"
+            f"mechdesign: warning: epsilon {text} is above {_WEAK}: what is published may be"
+            f" e^{text} times as likely with one answer of a person as with another, which protects"
             " hardly anybody",
             sys.stderr,
         )

@@ -118,7 +118,7 @@ def _plan(options: argparse.Namespace) -> int:
         if getattr(options, name) is not None:
             details[name] = getattr(options, name)
     candidates = [member_of(text, "--candidate") for text in options.candidate]
-    found = plan(
+    result = plan(
         options.task,
         domain,
         n=n,
@@ -130,13 +130,13 @@ def _plan(options: argparse.Namespace) -> int:
         candidates=candidates,
         **details,
     )
-    print(found)
+    print(result)
     if options.out is not None:
         with replacing(options.out) as stream:
-            stream.write(found.csv().encode())
+            stream.write(result.csv().encode())
         say(f"wrote {options.out}")
     if options.plot is not None:
-        save_figure(found.plot(), options.plot)
+        save_figure(result.plot(), options.plot)
     return 0
 
 

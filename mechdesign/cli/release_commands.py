@@ -147,7 +147,7 @@ def _release_table(options: argparse.Namespace) -> int:
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
     labels = zip(*(column for _, column in copied), strict=True)
-    found = release(
+    noisy_table = release(
         read.counts,
         read.sizes,
         privacy,
@@ -161,17 +161,17 @@ def _release_table(options: argparse.Namespace) -> int:
     )
     for target in targets:
         if target.suffix == ".json":
-            found.save(target)
+            noisy_table.save(target)
             continue
-        lines = _lines(found, copied, options, confidence)
+        lines = _lines(noisy_table, copied, options, confidence)
         write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
-    sizes = list(found.mechanisms) if options.json else _shown(list(found.mechanisms))
-    errors = {size: StandardErrors.of(found.mechanisms[size]) for size in sizes}
-    totals = list(_totals(found, {name: read.kept[name] for name in options.totals}))
+    sizes = list(noisy_table.mechanisms) if options.json else _shown(list(noisy_table.mechanisms))
+    errors = {size: StandardErrors.of(noisy_table.mechanisms[size]) for size in sizes}
+    totals = list(_totals(noisy_table, {name: read.kept[name] for name in options.totals}))
     if options.json:
-        print(json.dumps(_to_dict(found, errors, totals, confidence), indent=1))
+        print(json.dumps(_to_dict(noisy_table, errors, totals, confidence), indent=1))
     else:
-        _print(found, errors, totals, confidence)
+        _print(noisy_table, errors, totals, confidence)
         for target in targets:
             say(f"wrote {target}: {len(read.counts)} counts")
     return 0
@@ -216,7 +216,7 @@ def _totals(
 
 
 def _shown(sizes: Sequence[int]) -> list[int]:
-    """Some of the sizes, evenly spread, where they are many."""
+    """Return the sizes, or where they are many a few of them, evenly spread."""
     places = np.linspace(0, len(sizes) - 1, min(len(sizes), _SHOWN)).round().astype(int)
     return [sizes[k] for k in places]
 
@@ -392,8 +392,8 @@ def _release_contingency(options: argparse.Namespace) -> int:
     parts = changed if options.per_person else 1
     confidence, privacy = confidence_of(options), _privacy(options, parts)
     margins = {
-        names: Privacy.from_epsilon(exact(own, "--margin") / parts)
-        for names, own in options.margins
+        names: Privacy.from_epsilon(exact(epsilon, "--margin") / parts)
+        for names, epsilon in options.margins
     }
     read = read_counts(options.counts, options.count, options.size)
     rng = generator_of(options, "these counts")
@@ -424,7 +424,7 @@ def _axes(given: list[str] | None, names: Sequence[str]) -> list[str] | None:
 
 
 def _privacy(options: argparse.Namespace, parts: int) -> Privacy:
-    """That of a cell: of so many parts of the epsilon that is asked for."""
+    """Return the privacy of a cell: one of so many parts of the epsilon that is asked for."""
     if parts == 1:
         return privacy_of(options)
     if options.epsilon is None:
@@ -540,7 +540,7 @@ def _compare_suppression(options: argparse.Namespace) -> int:
     )
     privacy = privacy_of(options)
     table = read_counts(options.table, options.count, options.size)
-    found = compare_suppression(
+    comparison = compare_suppression(
         table.counts,
         rule,
         privacy,
@@ -554,7 +554,7 @@ def _compare_suppression(options: argparse.Namespace) -> int:
         "mechdesign: this is computed from true counts and gives them away: it is confidential",
         sys.stderr,
     )
-    print(json.dumps(found.to_dict(), indent=1) if options.json else found)
+    print(json.dumps(comparison.to_dict(), indent=1) if options.json else comparison)
     if options.plot is not None:
-        save_figure(found.plot(), options.plot, ", which is confidential", sys.stderr)
+        save_figure(comparison.plot(), options.plot, ", which is confidential", sys.stderr)
     return 0

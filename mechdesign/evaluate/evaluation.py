@@ -50,17 +50,17 @@ class ErrorTable:
             case = row.population, row.queries, row.epsilon, row.protocol, row.users
             groups.setdefault(case, []).append(row)
         orders = [list(dict.fromkeys(column)) for column in zip(*groups, strict=True)]
-        found = []
+        summaries = []
         for (population, queries, epsilon, protocol, users), rows in sorted(
             groups.items(),
             key=lambda group: [
-                order.index(own) for order, own in zip(orders, group[0], strict=True)
+                order.index(value) for order, value in zip(orders, group[0], strict=True)
             ],
         ):
             squares = np.array([row.squared for row in rows])
             error = math.sqrt(squares.mean())
             spread = squares.std(ddof=1) / math.sqrt(len(squares)) if len(rows) > 1 else math.nan
-            found.append(
+            summaries.append(
                 Summary(
                     protocol,
                     population,
@@ -78,7 +78,7 @@ class ErrorTable:
                     },
                 )
             )
-        return found
+        return summaries
 
     def to_frame(self) -> Any:
         """All rows as a pandas DataFrame: the fields of `RepeatErrors`, a column each measure.
@@ -124,7 +124,7 @@ class ErrorTable:
                 row.queries,
                 f"{row.epsilon:g}",
                 row.protocol,
-                *(_number(one) for one in (row.error, row.standard_error, row.stated)),
+                *(_number(error) for error in (row.error, row.standard_error, row.stated)),
                 _number(row.covered, ".0%"),
                 *map(_number, row.measures.values()),
             ]
@@ -236,21 +236,21 @@ def evaluate(
     people = [Population(name, given, users) for name, given in populations.items()]
     rng = np.random.default_rng(seed)
     asked = {name: list(family) for name, family in queries.items()}
-    for one in people:
-        held = first(one.drawn(np.random.default_rng(0)))  # enough to check questions
+    for members in people:
+        sample = first(members.drawn(np.random.default_rng(0)))  # enough to check questions
         for family in asked.values():
             for where in family:
-                truth(where, held)
+                truth(where, sample)
     made = []
     for epsilon in epsilons:
         for name, make in protocols.items():
             with _named(name, epsilon):
                 made.append((name, float(epsilon), make(epsilon)))
     keys, cases, order = [], [], []
-    for place, one in enumerate(people):
-        repeated = [Repeat(one, number, asked, rng) for number in range(repeats)]
+    for place, members in enumerate(people):
+        repeated = [Repeat(members, number, asked, rng) for number in range(repeats)]
         for name, epsilon, protocol in made:
-            key = _key(name, epsilon, protocol, one, asked, seed=seed, confidence=confidence)
+            key = _key(name, epsilon, protocol, members, asked, seed=seed, confidence=confidence)
             for repeat in repeated:
                 keys.append((key, repeat.number))
                 case = Case(name, epsilon, protocol, repeat, key, confidence, functions)
@@ -306,9 +306,9 @@ class Repeat:
 @lru_cache(maxsize=1)  # for all protocols in turn
 def _users(repeat: Repeat) -> tuple[Any, dict[str, list[Floats]]]:
     """The users, and the true answers to the questions of each family."""
-    held = repeat.population.drawn(apart(repeat.rng, repeat.population.name, repeat.number))
-    return held, {
-        family: [truth(where, held) for where in asked] for family, asked in repeat.queries.items()
+    users = repeat.population.drawn(apart(repeat.rng, repeat.population.name, repeat.number))
+    return users, {
+        family: [truth(where, users) for where in asked] for family, asked in repeat.queries.items()
     }
 
 
@@ -328,35 +328,37 @@ def measured(case: Case, rng: np.random.Generator) -> list[RepeatErrors]:
     """Measure one repeat of a case: see `evaluate`."""
     name, epsilon, protocol, repeat, key, confidence, measures = case
     population = repeat.population.name
-    held, truths = _users(repeat)
-    own = apart(rng, name, population, epsilon, repeat.number)
-    counted = not isinstance(held, dict) and held.ndim == 1
+    users, truths = _users(repeat)
+    generator = apart(rng, name, population, epsilon, repeat.number)
+    counted = not isinstance(users, dict) and users.ndim == 1
     began = time.perf_counter()
     with _named(name, epsilon, f", population {shown(population)}"):
         if hasattr(protocol, "simulate"):
-            aggregate = protocol.simulate(*((held, own) if counted else (1, own, held)))
+            aggregate = protocol.simulate(
+                *((users, generator) if counted else (1, generator, users))
+            )
         else:
-            values = np.repeat(np.arange(len(held)), held) if counted else held
-            aggregate = protocol.aggregate(protocol.privatize(values, own))
+            values = np.repeat(np.arange(len(users)), users) if counted else users
+            aggregate = protocol.aggregate(protocol.privatize(values, generator))
         estimate = protocol.estimate(aggregate)
         answers = {
             family: [estimate.answer(where) for where in asked]
             for family, asked in repeat.queries.items()
         }
     seconds = time.perf_counter() - began
-    some = next(iter(held.values())) if isinstance(held, dict) else held
+    some = next(iter(users.values())) if isinstance(users, dict) else users
     number = int(some.sum()) if counted else len(some)
     rows = []
-    for family, told in answers.items():
+    for family, family_answers in answers.items():
         values, right, inside, variances = [], [], [], []
-        for answer, true in zip(told, truths[family], strict=True):
+        for answer, true in zip(family_answers, truths[family], strict=True):
             both = np.broadcast_arrays(np.asarray(answer.value, dtype=np.float64), true)
             values.append(np.ravel(both[0]))
             right.append(np.ravel(both[1]))
             inside.append(_inside(answer, true, confidence))
             variances.append(_stated(answer, true.shape))
-        found, expected = np.concatenate(values), np.concatenate(right)
-        errors = found - expected
+        outcomes, expected = np.concatenate(values), np.concatenate(right)
+        errors = outcomes - expected
         rows.append(
             RepeatErrors(
                 name,
@@ -372,7 +374,7 @@ def measured(case: Case, rng: np.random.Generator) -> list[RepeatErrors]:
                 float(np.concatenate(inside).mean()),
                 round(seconds, 6),
                 key,
-                {title: float(measure(found, expected)) for title, measure in measures.items()},
+                {title: float(measure(outcomes, expected)) for title, measure in measures.items()},
             )
         )
     return rows
@@ -474,19 +476,19 @@ def _kept(
         raise ValueError(
             f"{path} is no table of an evaluation with these measures: it has other columns"
         )
-    found: dict[tuple[str, int], list[RepeatErrors]] = {}
+    results: dict[tuple[str, int], list[RepeatErrors]] = {}
     for cells in reader:
         fixed = [kind(cell) for kind, cell in zip(_KINDS, cells, strict=False)]
         more = dict(zip(measures, map(float, cells[len(fixed) :]), strict=True))
         row = RepeatErrors._make([*fixed, more])
-        found.setdefault((row.key, row.repeat), []).append(row)
-    torn = [case for case in found if case in wanted and len(found[case]) != families]
+        results.setdefault((row.key, row.repeat), []).append(row)
+    torn = [case for case in results if case in wanted and len(results[case]) != families]
     for case in torn:
-        del found[case]
+        del results[case]
     if torn or lines != text or not text:
-        rows = [_cells(row) for case in found.values() for row in case]
+        rows = [_cells(row) for case in results.values() for row in case]
         write_csv(path, [columns, *rows])
-    return {case: rows for case, rows in found.items() if case in wanted}
+    return {case: rows for case, rows in results.items() if case in wanted}
 
 
 # Of the columns of `_FIXED`.

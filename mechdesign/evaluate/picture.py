@@ -16,15 +16,15 @@ _ACROSS = 3  # panels in a row, at most
 @style()
 def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) -> Figure:
     """Errors against epsilon: see `mechdesign.evaluate.ErrorTable.plot`."""
-    families = list(dict.fromkeys(one.queries for one in summaries))
+    families = list(dict.fromkeys(summary.queries for summary in summaries))
     if not families:
         raise ValueError("nothing was measured: there is nothing to draw")
     family = families[0] if queries is None else queries
     if family not in families:
         raise ValueError(f"queries are {listed(families)}, got {shown(queries)}")
-    rows = [one for one in summaries if one.queries == family]
-    names = list(dict.fromkeys(one.protocol for one in rows))
-    populations = list(dict.fromkeys(one.population for one in rows))
+    rows = [summary for summary in summaries if summary.queries == family]
+    names = list(dict.fromkeys(summary.protocol for summary in rows))
+    populations = list(dict.fromkeys(summary.population for summary in rows))
     across = min(len(populations), _ACROSS)
     down = -(-len(populations) // across)
     figure = Figure(figsize=(3.4 * across + 1.6, 3.2 * down + 0.4))
@@ -36,13 +36,17 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
         axes.set(xscale="log", yscale="log")
         for number, name in enumerate(names):
             mine = sorted(
-                (one for one in rows if (one.protocol, one.population) == (name, population)),
-                key=lambda one: one.epsilon,
+                (
+                    summary
+                    for summary in rows
+                    if (summary.protocol, summary.population) == (name, population)
+                ),
+                key=lambda summary: summary.epsilon,
             )
             axes.errorbar(
-                [one.epsilon for one in mine],
-                [one.error for one in mine],
-                yerr=2 * np.nan_to_num([one.standard_error for one in mine]),
+                [summary.epsilon for summary in mine],
+                [summary.error for summary in mine],
+                yerr=2 * np.nan_to_num([summary.standard_error for summary in mine]),
                 **look(number),
                 label=name,
                 capsize=2,
@@ -52,7 +56,7 @@ def errors_by_epsilon(summaries: Sequence[Summary], queries: str | None = None) 
             axes.tick_params(labelbottom=True)
         if place % across == 0:
             axes.set_ylabel("root mean square error\n(fraction of the users)")
-        mark_numbers(axes.xaxis, sorted({one.epsilon for one in rows}), logarithmic=True)
+        mark_numbers(axes.xaxis, sorted({summary.epsilon for summary in rows}), logarithmic=True)
         mark_numbers(axes.yaxis, logarithmic=True)
     figure.legend(
         *legend_entries(figure),

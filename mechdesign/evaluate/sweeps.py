@@ -153,9 +153,9 @@ def _cluster(function: Callable[..., Any], scheduler: str) -> Iterator[Submit]:
     ):
         # Bytes, which the scheduler need not understand; the function, with what it holds, goes
         # once to each worker.
-        held = client.scatter(cloudpickle.dumps(function), broadcast=True)
+        future = client.scatter(cloudpickle.dumps(function), broadcast=True)
 
         def compute(function: bytes, case: bytes) -> Any:
             return pickle.loads(function)(*pickle.loads(case))
 
-        yield lambda *case: executor.submit(compute, held, cloudpickle.dumps(case))
+        yield lambda *case: executor.submit(compute, future, cloudpickle.dumps(case))

@@ -242,16 +242,16 @@ def most_valued(
         return result
 
     # Classes by size to begin with: with the size the bound of Gilmore and Lawler has a meaning.
-    # A class: the patterns that have all inputs held, and so many of those that are free
+    # A class: the patterns that have all inputs of `fixed`, and so many of those that are `free`
     left = np.arange(1, k)
-    held, free = np.zeros((k - 1, k), dtype=np.bool_), np.ones((k - 1, k), dtype=np.bool_)
-    over = excess(held, free, left)
+    fixed, free = np.zeros((k - 1, k), dtype=np.bool_), np.ones((k - 1, k), dtype=np.bool_)
+    over = excess(fixed, free, left)
     for _ in range(rounds):
         # Invariant: each pattern is in a class of the list, or is worth at most `standing + close`.
         single = (left == 0) | (free.sum(axis=1) == left)  # whose bound is its value
         close = max(close, float(over[single].max(initial=close)))
         kept = (over > close) & ~single
-        held, free, left, over = held[kept], free[kept], left[kept], over[kept]
+        fixed, free, left, over = fixed[kept], free[kept], left[kept], over[kept]
         if not len(over):
             break
         # Best first: the bound that is returned is the largest of those left, and only splitting
@@ -259,22 +259,22 @@ def most_valued(
         order = np.argsort(-over)
         parted, rest = order[:_CLASSES], order[_CLASSES:]
         # By the input that is worth the most
-        # The change of b'A b + a'b as input x is added to the inputs that are held.
-        gains = np.diag(quadratic) + linear + 2 * held[parted] @ quadratic
+        # The change of b'A b + a'b as input x is added to the inputs that are fixed.
+        gains = np.diag(quadratic) + linear + 2 * fixed[parted] @ quadratic
         item = np.argmax(np.where(free[parted], gains, -np.inf), axis=1)
         at = np.arange(len(parted)), item
-        without, within = free[parted].copy(), held[parted].copy()
+        without, within = free[parted].copy(), fixed[parted].copy()
         without[at], within[at] = False, True
         new = (
-            np.concatenate([within, held[parted]]),
+            np.concatenate([within, fixed[parted]]),
             np.concatenate([without, without]),
             np.concatenate([left[parted] - 1, left[parted]]),
         )
         # A part cannot exceed the whole, whose bound may happen to be smaller.
         bounds = np.minimum(excess(*new), np.tile(over[parted], 2))
-        held, free, left, over = (
+        fixed, free, left, over = (
             np.concatenate([old[rest], part])
-            for old, part in zip((held, free, left, over), (*new, bounds), strict=True)
+            for old, part in zip((fixed, free, left, over), (*new, bounds), strict=True)
         )
     return standing + float(over.max(initial=close))
 

@@ -70,9 +70,9 @@ def compare(
             f"{printable(name)}: {mechanism.inputs}" for name, mechanism in mechanisms.items()
         )
         raise ValueError(f"only mechanisms with as many inputs can be compared ({sizes})")
-    more, asked = losses or {}, [resolve(one) for one in properties]
+    more, asked = losses or {}, [resolve(item) for item in properties]
     return Comparison(
-        tuple(_row(name, one, prior, more, asked) for name, one in mechanisms.items())
+        tuple(_row(name, mechanism, prior, more, asked) for name, mechanism in mechanisms.items())
     )
 
 
@@ -84,7 +84,7 @@ def _row(
     properties: Sequence[Property],
 ) -> dict[str, str]:
     audit = mechanism.audit()
-    held = mechanism.properties(*properties)
+    verdicts = mechanism.properties(*properties)
     return {
         "mechanism": name,
         "L0": f"{float(mechanism.loss(L0(prior=prior))):.5f}",
@@ -97,7 +97,7 @@ def _row(
         **{title: f"{float(mechanism.loss(loss)):.4f}" for title, loss in losses.items()},
         **StandardErrors.of(mechanism, prior).cells(),
         "worst ratio": brief(audit.ratio) + ("" if audit.holds else " NOT PRIVATE"),
-        **{short: "yes" if holds else "-" for short, holds in held.items()},
+        **{short: "yes" if holds else "-" for short, holds in verdicts.items()},
     }
 
 

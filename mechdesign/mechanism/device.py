@@ -75,10 +75,10 @@ class Device:
         if set(content) != keys:
             raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
-        found = hashlib.sha256(
+        digest = hashlib.sha256(
             json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
         ).hexdigest()
-        if content["digest"] != f"sha256:{found}":
+        if content["digest"] != f"sha256:{digest}":
             raise ValueError("the digest does not match: the file was changed after it was written")
         columns = [
             [_integer(entry) for entry in column]
@@ -208,20 +208,20 @@ def _labels(described: Any, size: int) -> list[str]:
     ):
         raise ValueError(f"the {kind} are not given by two integers")
     low, high = ends[0]
-    broken, found = kind not in ("counts", "bands", "pairs"), list[str]()
+    broken, labels = kind not in ("counts", "bands", "pairs"), list[str]()
     if kind == "counts":
         broken = high - low + 1 != size
-        found = [str(low + k) for k in range(size)]
+        labels = [str(low + k) for k in range(size)]
     elif kind == "pairs":
         broken = min(low, high) < 0 or (low + 1) * (high + 1) != size
-        found = [f"{k // (high + 1)},{k % (high + 1)}" for k in range(0 if broken else size)]
+        labels = [f"{k // (high + 1)},{k % (high + 1)}" for k in range(0 if broken else size)]
     elif kind == "bands":
         gaps = any(after[0] != before[1] + 1 for before, after in pairwise(ends))
         broken = len(ends) != size or gaps or any(low > high for low, high in ends)
-        found = [str(low) if low == high else f"{low}-{high}" for low, high in ends]
+        labels = [str(low) if low == high else f"{low}-{high}" for low, high in ends]
     if broken:
         raise ValueError(f"the {kind!r:.20} are not those of a table with {size}")
-    return found
+    return labels
 
 
 def _distances(described: Any, inputs: int) -> Iterator[tuple[int, int, int]]:

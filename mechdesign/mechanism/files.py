@@ -187,8 +187,8 @@ def _pairs(neighbours: Any, inputs: int) -> tuple[int, set[int]]:
     if isinstance(neighbours, dict):
         table = neighbours.get("distances", [])
         upper = [entry for j, row in enumerate(table) for entry in row[:j] if entry is not None]
-        found = {entry for entry in upper if type(entry) is int and 0 < entry <= DISTANCE_LIMIT}
-        return len(upper), found
+        distances = {entry for entry in upper if type(entry) is int and 0 < entry <= DISTANCE_LIMIT}
+        return len(upper), distances
     if isinstance(neighbours, list):
         return len(neighbours), {1}
     reach = {"adjacent": 1, "all": inputs}.get(neighbours, neighbours)
@@ -267,11 +267,11 @@ def _require_texts(certificate: Certificate, table: Table) -> None:
 
     for item in certificate.properties:
         try:
-            own = stated(item)
+            constraints = stated(item)
         except (MechanismError, ValueError):
             continue  # it does not fit the table, which `load` says
         try:
-            right = stated(resolve(item.text)) == own
+            right = stated(resolve(item.text)) == constraints
         except (MechanismError, ValueError):
             right = False
         if not right:

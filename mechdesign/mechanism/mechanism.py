@@ -135,7 +135,7 @@ class Mechanism(Table):
         )
 
     def properties(self, *others: PropertyLike) -> dict[str, bool]:
-        """Which of the seven properties of thesis 6.4 hold, exactly, by short name.
+        """Return whether each of the seven properties of thesis 6.4 holds, exactly, by short name.
 
         One that is not defined for such outputs and inputs does not hold.
 
@@ -373,7 +373,9 @@ def release_column(
             texts = [[row[place] for place in places] for row, _ in block]
             counts = [[count_in(cell) for cell in cells] for cells in texts]
             try:
-                released = mechanism.release(counts if pairs else [one for (one,) in counts], rng)
+                released = mechanism.release(
+                    counts if pairs else [count for (count,) in counts], rng
+                )
             except InvalidCount as error:
                 bad = error.index if isinstance(error.index, int) else error.index[0]
                 shown = ", ".join(map(repr, texts[bad]))

@@ -115,18 +115,18 @@ class Bands(Values):
     bands: tuple[tuple[int, int], ...]
 
     def __init__(self, bands: Iterable[tuple[int, int]]) -> None:
-        found: list[tuple[int, int]] = []
+        ends: list[tuple[int, int]] = []
         for low, high in bands:
             least = whole(low, "the least count of a band", -LARGEST, LARGEST)
-            found.append((least, whole(high, "the largest count of a band", least, LARGEST)))
-            if len(found) > 1 and least != found[-2][1] + 1:
+            ends.append((least, whole(high, "the largest count of a band", least, LARGEST)))
+            if len(ends) > 1 and least != ends[-2][1] + 1:
                 raise ValueError(
-                    f"the band after {found[-2][0]}-{found[-2][1]} begins at"
-                    f" {found[-2][1] + 1}, not at {least}"
+                    f"the band after {ends[-2][0]}-{ends[-2][1]} begins at"
+                    f" {ends[-2][1] + 1}, not at {least}"
                 )
-        if not found:
+        if not ends:
             raise ValueError("bands of counts need at least one band")
-        set_fields(self, bands=tuple(found))
+        set_fields(self, bands=tuple(ends))
 
     @property
     def size(self) -> int:

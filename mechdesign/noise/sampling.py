@@ -101,9 +101,9 @@ class Sampler:
             order = undecided[np.argsort(inputs[undecided], kind="stable")]
             ends = np.flatnonzero(np.diff(inputs[order])) + 1
             for group in np.split(order, ends):
-                thresholds, found = self._thresholds[inputs[group[0]]], words[group]
-                below = np.searchsorted(thresholds, found, side="left")
-                above = np.searchsorted(thresholds, found, side="right")
+                thresholds, group_words = self._thresholds[inputs[group[0]]], words[group]
+                below = np.searchsorted(thresholds, group_words, side="left")
+                above = np.searchsorted(thresholds, group_words, side="right")
                 outputs[group] = above
                 for at in np.flatnonzero(
                     below != above

@@ -96,8 +96,8 @@ def privacy_constraints(
     high_is_nearer = row_monotone & (output >= pairs[None, :, 1])
     larger = np.concatenate([low[~low_is_nearer], high[~high_is_nearer]])
     smaller = np.concatenate([high[~low_is_nearer], low[~high_is_nearer]])
-    found = Constraints.at_least(larger, smaller, privacy.alpha**distance)
-    return replace(found, kind=PRIVACY)
+    constraints = Constraints.at_least(larger, smaller, privacy.alpha**distance)
+    return replace(constraints, kind=PRIVACY)
 
 
 def reflection(outputs: int, inputs: int, variables: int) -> Integers:

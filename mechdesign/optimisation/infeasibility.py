@@ -306,14 +306,14 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
         if low >= LARGEST_EPSILON:
             return None, proof.request.privacy
         try:
-            found = refutation(at(guess))
+            candidate = refutation(at(guess))
         except SolverFailure:
             break
-        if found is None:
+        if candidate is None:
             high, guess = guess, up.sqrt(up.multiply(low, guess))
         else:
-            low, proof = guess, found
-            before, last = last, (low, found.excess)
+            low, proof = guess, candidate
+            before, last = last, (low, candidate.excess)
             guess = min(up.multiply(4, low), LARGEST_EPSILON)
             if high is not None:
                 # The least price goes to 0: the last two predict where, by a secant.

@@ -191,9 +191,9 @@ def design(
 
         def denied() -> None:
             with suppress(SolverFailure):
-                found = incompatible(Request(outputs, inputs, privacy, wanted), meter.say)
-                if found is not None:
-                    raise found
+                conflict = incompatible(Request(outputs, inputs, privacy, wanted), meter.say)
+                if conflict is not None:
+                    raise conflict
 
         solved = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
         if solved is None:
@@ -217,13 +217,15 @@ def design(
         verdict = certificate.verify(mechanism)
         if not verdict:
             raise CertificateRejected(f"the design failed its own check: {verdict.reason}")
-    found = Design(Mechanism.from_parts(mechanism, certificate), certificate)
-    found = _canonical(found, progress, however_large) if canonical else found
+    result = Design(Mechanism.from_parts(mechanism, certificate), certificate)
+    result = _canonical(result, progress, however_large) if canonical else result
     if statement is None or objective is None:
-        return found
+        return result
     return replace(
-        found,
-        convex=ConvexCertificate.of(statement.program, found.mechanism, (), (), found.certificate),
+        result,
+        convex=ConvexCertificate.of(
+            statement.program, result.mechanism, (), (), result.certificate
+        ),
     )
 
 

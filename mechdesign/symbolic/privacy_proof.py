@@ -176,15 +176,15 @@ def acceptances(
     proof: PrivacyProof, menus: tuple[tuple[int, int, int], ...] = ((1, 0, 1),)
 ) -> tuple[Acceptance, ...]:
     """Return the largest probabilities with which the bit keeps alpha, for each kind of report."""
-    one, kinds = rational(1), []
+    unit, kinds = rational(1), []
     for spread in proof.spreads:
         for menu in menus:
             # With c times the likelihoods, Pr[none] is 1 - c many to 1 - c few: c is largest where
             # 1 - c many = alpha (1 - c few).
-            few, many = Acceptance(spread, one, *menu).sums()
-            largest = (one - _ALPHA) / (many - _ALPHA * few)
+            few, many = Acceptance(spread, unit, *menu).sums()
+            largest = (unit - _ALPHA) / (many - _ALPHA * few)
             # Reports that say nothing may be kept with any probability: a fair bit by convention.
-            if spread == one and menu[0] == 1:
+            if spread == unit and menu[0] == 1:
                 largest = rational(Fraction(1, 2))
             kinds.append(Acceptance(largest * spread, largest, *menu))
     return tuple(sorted(kinds, key=str))
@@ -217,15 +217,15 @@ class OneBitProof(PrivacyProof):
         yield from self.part.faults()
         if self.part.loss > 1:
             yield Fault(f"{self.part.name}: the loss is {self.part.loss} times epsilon", NOWHERE)
-        one = rational(1)
+        unit = rational(1)
         if {kind.least / kind.largest for kind in self.kinds} != self.part.spreads:
             yield Fault(f"{self.name}: reports are not kept in proportion", NOWHERE)
         for kind in self.kinds:
             (least, largest), (few, many) = kind[:2], kind.sums()
             checked = {
-                "it is no probability": [least, largest - least, one - many],
+                "it is no probability": [least, largest - least, unit - many],
                 "a 1 loses more than epsilon": [least - _ALPHA * largest],
-                "a 0 loses more than epsilon": [one - many - _ALPHA * (one - few)],
+                "a 0 loses more than epsilon": [unit - many - _ALPHA * (unit - few)],
             }
             for reason, slacks in checked.items():
                 for slack in slacks:

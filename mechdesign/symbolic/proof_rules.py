@@ -158,9 +158,9 @@ def at_two_places(own: Operand, other: Operand, *, name: str = "", source: str =
         ItemLaw(
             f"the item of the {place} place",
             tuple(
-                (ReportKind(rational(1), first[one] * second[two]),)
-                for one in (1, 0)
-                for two in (1, 0)
+                (ReportKind(rational(1), first[first_bit] * second[second_bit]),)
+                for first_bit in (1, 0)
+                for second_bit in (1, 0)
             ),
         )
         for place, (first, second) in (("first", chances), ("second", chances[::-1]))
@@ -173,7 +173,7 @@ def in_either(*, name: str = "", source: str = "") -> Randomiser:
     # Of two items each has a place and a sign: the same place, or different ones.
     truth, half = rational(1) / rational(1 + ALPHA), Fraction(1, 2)
     chance = {True: truth * half, False: truth * ALPHA * half}
-    signs = [(one, other) for one in (1, -1) for other in (1, -1)]
+    signs = [(sign, other) for sign in (1, -1) for other in (1, -1)]
     laws = (
         ItemLaw(
             f"sign {item_sign:+d} in the {which} place",
@@ -189,9 +189,9 @@ def discrete_laplace(*, name: str = "", source: str = "") -> Randomiser:
     """Return a leaf of an integer c, or c + 1, with noise (1 - alpha) / (1 + alpha) alpha^|k|."""
     # All numbers up to c are told from the one side alike, each alpha times as likely as the next;
     # those from c + 1 on from the other. A kind of report stands for all of a side.
-    one, alpha = rational(1), rational(ALPHA)
-    most = (one - alpha) / (one + alpha)
-    powers = one / (one - alpha)  # 1 + alpha + alpha^2 + ..
+    unit, alpha = rational(1), rational(ALPHA)
+    most = (unit - alpha) / (unit + alpha)
+    powers = unit / (unit - alpha)  # 1 + alpha + alpha^2 + ..
     sides = (ReportKind(powers, most),), (ReportKind(powers, most * alpha),)
     laws = (ItemLaw("c", sides), ItemLaw("c + 1", sides[::-1]))
     return Randomiser(laws, 1, name=name, source=source)

@@ -57,8 +57,8 @@ class Axes:
 
     def __init__(self, labels: Mapping[str, Sequence[str]]) -> None:
         names = _texts(labels, "names of axes")
-        found = tuple(_texts(labels[name], f"labels of {name!r}") for name in names)
-        set_fields(self, names=names, labels=found)
+        texts = tuple(_texts(labels[name], f"labels of {name!r}") for name in names)
+        set_fields(self, names=names, labels=texts)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ class Axes:
         return tuple(sorted(self.names.index(name) for name in names))
 
     def groups(self, names: Sequence[str]) -> Integers:
-        """Which sum each cell belongs to, of the sums over all axes but some.
+        """Return the sum that each cell belongs to, of the sums over all axes but some.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Axes:
         return np.asarray(values.sum(axis=others))
 
     def where(self, conditions: Where) -> Booleans:
-        """Which cells have these labels.
+        """Return the mask of the cells that have these labels.
 
         Parameters
         ----------
@@ -181,13 +181,13 @@ class Axes:
 
 def _texts(given: Sequence[str] | Mapping[str, object], what: str) -> tuple[str, ...]:
     """Different texts, none of them empty."""
-    found = () if isinstance(given, str) else tuple(given)
-    if not found or not all(isinstance(text, str) and text.strip() for text in found):
+    texts = () if isinstance(given, str) else tuple(given)
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InvalidTable(f"{what} are texts, one at least, got {shown(given)}")
-    if len(set(found)) < len(found):
-        twice = next(text for text in found if found.count(text) > 1)
+    if len(set(texts)) < len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
         raise InvalidTable(f"{what} are different, but {shown(twice)} comes twice")
-    return found
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------

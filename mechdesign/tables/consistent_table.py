@@ -259,24 +259,24 @@ def _solved(
     bounds = scipy.optimize.Bounds(np.zeros(len(polygons.costs)), polygons.lengths)
     # A flow has a vertex of whole numbers, which the simplex method finds
     solve: Any = scipy.optimize.linprog  # its types know no sparse matrices
-    found = solve(
+    solution = solve(
         polygons.costs,
         A_eq=constraints if len(right) else None,
         b_eq=right if len(right) else None,
         bounds=np.stack([bounds.lb, bounds.ub], axis=1),
         method="highs-ds",
     )
-    if found.x is None or (np.abs(found.x - np.rint(found.x)) > _WHOLE).any():
-        found = scipy.optimize.milp(
+    if solution.x is None or (np.abs(solution.x - np.rint(solution.x)) > _WHOLE).any():
+        solution = scipy.optimize.milp(
             polygons.costs,
             integrality=(polygons.of < cells).astype(np.int64),
             bounds=bounds,
             constraints=scipy.optimize.LinearConstraint(constraints, right, right),
             options={"mip_rel_gap": 0.0},
         )
-    if found.x is None or found.status != 0:
-        raise SolverFailure(f"no table of whole numbers: HiGHS says {found.message!s:.200}")
-    reached: Integers = (first[:cells] + steps[:cells] @ np.rint(found.x)).astype(np.int64)
+    if solution.x is None or solution.status != 0:
+        raise SolverFailure(f"no table of whole numbers: HiGHS says {solution.message!s:.200}")
+    reached: Integers = (first[:cells] + steps[:cells] @ np.rint(solution.x)).astype(np.int64)
     return reached
 
 

@@ -106,7 +106,7 @@ class Margin:
 
     @property
     def variance(self) -> float:
-        """That of the noise of each sum; above 0 also where floats would underflow."""
+        """The variance of the noise of each sum; above 0 also where floats would underflow."""
         return max(float(DiscreteLaplace(alpha=self.alpha).variance), _LEAST_VARIANCE)
 
 
@@ -258,12 +258,12 @@ class ContingencyRelease:
             The solver found no optimum.
         """
         whole(draws, "draws", 2)
-        found = self._nearest(self._measured)
-        sums = self._measured.sums @ found
-        errors = np.empty((draws, len(found)))
+        table = self._nearest(self._measured)
+        sums = self._measured.sums @ table
+        errors = np.empty((draws, len(table)))
         source = bit_source(rng)
         for draw in range(draws):
-            outputs = self._laws.draw(found, source)
+            outputs = self._laws.draw(table, source)
             noise = [
                 DiscreteLaplace(alpha=margin.alpha).draw(margin.released.size, source)
                 for margin in self.margins
@@ -272,11 +272,11 @@ class ContingencyRelease:
                 values=self._laws.values(outputs),
                 sum_values=sums + np.concatenate([*noise, np.zeros(self._measured.known.sum())]),
             )
-            errors[draw] = self._nearest(again) - found
+            errors[draw] = self._nearest(again) - table
         shape = self.axes.shape
         return WholeTable(
             self.axes,
-            found.reshape(shape),
+            table.reshape(shape),
             draws,
             errors.mean(axis=0).reshape(shape),
             (errors.std(axis=0, ddof=1) / math.sqrt(draws)).reshape(shape),
@@ -308,7 +308,9 @@ class ContingencyRelease:
             self._laws.worst,
             scipy.sparse.csr_array(scipy.sparse.vstack(sums)),
             np.concatenate([np.zeros(0), *(values.ravel() for _, values, _ in families)]),
-            np.concatenate([np.zeros(0), *(np.full(v.size, own) for _, v, own in families)]),
+            np.concatenate(
+                [np.zeros(0), *(np.full(v.size, variance) for _, v, variance in families)]
+            ),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -451,7 +453,7 @@ def release_contingency(
     else:
         raise InvalidTable("either within is given, whose numbers of people are public, or caps")
     asked = margins or {}
-    alphas = [adjacent(own).alpha for own in asked.values()]
+    alphas = [adjacent(margin_privacy).alpha for margin_privacy in asked.values()]
     laws = dict(
         zip(
             _families(axes, within, list(asked)),
@@ -471,12 +473,12 @@ def release_contingency(
         cache=cache,
     )
     source = bit_source(rng)
-    found = []
+    parts = []
     for kept, law in laws.items():
         sums = axes.margin(exactly, kept)
         noisy = sums + law.draw(sums.size, source).reshape(sums.shape)
-        found.append(Margin(kept, law.alpha, noisy))
-    return ContingencyRelease(axes, released, within, found)
+        parts.append(Margin(kept, law.alpha, noisy))
+    return ContingencyRelease(axes, released, within, parts)
 
 
 def _groups(axes: Axes, within: Sequence[str]) -> tuple[str, ...]:
@@ -491,17 +493,17 @@ def _families(
     axes: Axes, within: Sequence[str] | None, families: Sequence[Sequence[str]]
 ) -> list[tuple[str, ...]]:
     """The axes that families of margins keep, in order; InvalidTable for what none can keep."""
-    found: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     for names in families:
         kept = tuple(axes.names[i] for i in axes.kept(names))
-        if kept in found or len(kept) == len(axes.names):
+        if kept in result or len(kept) == len(axes.names):
             raise InvalidTable(f"a family of margins keeps some axes, once; got {shown(names)}")
         if within is not None and set(kept) <= set(within):
             raise InvalidTable(
                 f"the sums by {listed(kept) or 'nothing'} are public: they add up whole groups"
             )
-        found.append(kept)
-    return found
+        result.append(kept)
+    return result
 
 
 def _counted(counts: npt.ArrayLike, axes: Axes) -> Integers:
@@ -512,27 +514,30 @@ def _counted(counts: npt.ArrayLike, axes: Axes) -> Integers:
             f"counts{np.ravel(index).tolist()} = {shown(value)} is not a count of people"
         )
 
-    found = checked_counts(counts, _MOST, refusal)
-    if found.shape != axes.shape:
-        raise InvalidTable(f"counts have the shape {found.shape}, the axes {axes.shape}")
-    return found
+    cells = checked_counts(counts, _MOST, refusal)
+    if cells.shape != axes.shape:
+        raise InvalidTable(f"counts have the shape {cells.shape}, the axes {axes.shape}")
+    return cells
 
 
 def _capped(caps: npt.ArrayLike, axes: Axes) -> Integers:
     """The cap of each cell, flat."""
-    found = checked_counts(caps, _MOST)
+    cells = checked_counts(caps, _MOST)
     try:
-        return np.broadcast_to(found, axes.shape).ravel()
+        return np.broadcast_to(cells, axes.shape).ravel()
     except ValueError:
-        raise InvalidTable(f"caps have the shape {found.shape}, the axes {axes.shape}") from None
+        raise InvalidTable(f"caps have the shape {cells.shape}, the axes {axes.shape}") from None
 
 
 def adjacent(privacy: Privacy | float | Rational) -> Privacy:
-    """That of a count, for counts that differ by one; or of its epsilon. ValueError for others."""
-    found = Privacy.of(privacy)
-    if found.neighbours != "adjacent":
+    """Return a privacy between counts that differ by one, or that of an epsilon.
+
+    ValueError for other neighbours.
+    """
+    result = Privacy.of(privacy)
+    if result.neighbours != "adjacent":
         raise ValueError(
             "privacy must be between counts that differ by one, as one person changes them by one:"
-            f" neighbours='adjacent', got {shown(found.neighbours)}"
+            f" neighbours='adjacent', got {shown(result.neighbours)}"
         )
-    return found
+    return result

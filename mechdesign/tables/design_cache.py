@@ -96,14 +96,14 @@ class DesignCache:
         smaller = "smaller groups of public size, or a smaller cap, take less"
         refuse_huge(inputs.size, inputs.size, privacy, remedy=smaller)
         path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
-        found = _read(path, inputs, privacy, sought, wanted, certificate)
-        if found is None:
-            found = designed(n, privacy, sought, wanted)
+        mechanism = _read(path, inputs, privacy, sought, wanted, certificate)
+        if mechanism is None:
+            mechanism = designed(n, privacy, sought, wanted)
             # Without the file, which may also be too long to be read again, only time is lost.
             with suppress(OSError, ValueError):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                found.save(path)
-        return found if certificate else Mechanism.from_parts(found, None)
+                mechanism.save(path)
+        return mechanism if certificate else Mechanism.from_parts(mechanism, None)
 
 
 def designed(
@@ -131,17 +131,19 @@ def _read(
 ) -> Mechanism | None:
     """The mechanism in a file, if there is one and all of it is as it should be."""
     try:
-        found = Mechanism.load(path, certificate=certificate)
+        mechanism = Mechanism.load(path, certificate=certificate)
     except (MechanismError, OSError):
         return None
-    fits = found.input_values == found.output_values == inputs and found.privacy == privacy
-    if not fits or not all(item.holds(found) for item in properties):
+    fits = (
+        mechanism.input_values == mechanism.output_values == inputs and mechanism.privacy == privacy
+    )
+    if not fits or not all(item.holds(mechanism) for item in properties):
         return None
     if certificate and loss != TOTAL:
-        claim = found.certificate
+        claim = mechanism.certificate
         if claim is None or (claim.loss, claim.properties) != (loss, properties):
             return None
-    return found
+    return mechanism
 
 
 def _key(

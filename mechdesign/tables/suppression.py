@@ -240,7 +240,7 @@ class SuppressedTable:
         return self.suppressed | rounded
 
     def known(self) -> tuple[Integers, Integers]:
-        """What readers who know the rule conclude from each entry by itself.
+        """Return what readers who know the rule conclude from each entry by itself.
 
         Returns
         -------

@@ -153,13 +153,16 @@ class SuppressionComparison:
         -------
         Disclosed
         """
-        found = self.reconstruction
-        published = found.published
+        reconstruction = self.reconstruction
+        published = reconstruction.published
         kind: Booleans = published.protected & (published.suppressed == suppressed)
         kind &= totals_of(kind.shape) == totals
-        recovered, near = kind & found.recovered, kind & found.within_one
+        recovered, near = kind & reconstruction.recovered, kind & reconstruction.within_one
         return Disclosed(
-            *(int(each.sum()) for each in (kind, recovered, near, kind & ~found.tight & ~recovered))
+            *(
+                int(each.sum())
+                for each in (kind, recovered, near, kind & ~reconstruction.tight & ~recovered)
+            )
         )
 
     def rmse(self, *, totals: bool = False) -> tuple[float, float | None]:
@@ -226,12 +229,12 @@ class SuppressionComparison:
     def _summary(self) -> list[str]:
         said = []
         for name, totals, suppressed in _KINDS:
-            found = self.disclosed(totals=totals, suppressed=suppressed)
-            if found.entries:
+            counts = self.disclosed(totals=totals, suppressed=suppressed)
+            if counts.entries:
                 said.append(
-                    f"{name}: {found.entries}, of which readers recover {found.recovered} exactly"
-                    f" and {found.within_one} to within 1"
-                    + (f"; {found.open} more perhaps, the search was cut off" * (found.open > 0))
+                    f"{name}: {counts.entries}, of which readers recover {counts.recovered} exactly"
+                    f" and {counts.within_one} to within 1"
+                    + (f"; {counts.open} more perhaps, the search was cut off" * (counts.open > 0))
                 )
         for name, totals in (("cells", False), ("totals", True)):
             suppression, mechanism = self.rmse(totals=totals)
@@ -251,7 +254,7 @@ class SuppressionComparison:
         ]
 
     def plot(self) -> Figure:
-        """What is possible behind each entry and what is taken, beside the mechanism's error.
+        """Draw what is possible behind each entry and what is taken, and the mechanism's error.
 
         Returns
         -------
@@ -350,21 +353,23 @@ def compare_suppression(
     mechanism, errors = _errors(truth[cells], published.sizes, privacy, loss, wanted)
     squares = with_totals(errors[2])
     squares[cells] = errors[1]
-    found = reconstruct(published, progress=progress)
+    reconstruction = reconstruct(published, progress=progress)
     rows = []
     for place, is_total in np.ndenumerate(totals_of(truth.shape)):
-        low, high, value = (int(each[place]) for each in (found.low, found.high, published.values))
+        low, high, value = (
+            int(each[place]) for each in (reconstruction.low, reconstruction.high, published.values)
+        )
         mark = "*" if published.suppressed[place] else ""
         shown = "" if mark or (is_total and rule.totals == "none") else str(value)
         taken = float(value) if shown else (low + high) / 2
         rows.append(
             ComparedEntry(
-                tuple(own[k] for own, k in zip(names, place, strict=True)),
+                tuple(axis_labels[k] for axis_labels, k in zip(names, place, strict=True)),
                 bool(is_total),
                 shown or mark,
                 low,
                 high,
-                bool(found.tight[place]),
+                bool(reconstruction.tight[place]),
                 taken,
                 taken - int(truth[place]),
                 None if is_total else float(errors[0][place]),
@@ -372,20 +377,20 @@ def compare_suppression(
             )
         )
     rows.sort(key=lambda row: row.is_total)
-    return SuppressionComparison(found, privacy, mechanism, tuple(rows))
+    return SuppressionComparison(reconstruction, privacy, mechanism, tuple(rows))
 
 
 def _names(shape: tuple[int, ...], labels: Sequence[Sequence[str]] | None) -> list[list[str]]:
     """The labels along each axis, with that of the totals; ``shape`` includes them."""
     if labels is None:
         labels = [[str(k) for k in range(length - 1)] for length in shape]
-    lengths = tuple(len(own) + 1 for own in labels)
+    lengths = tuple(len(axis_labels) + 1 for axis_labels in labels)
     if lengths != shape:
         raise ValueError(
             f"labels must be as many as the table has along each axis, {[n - 1 for n in shape]},"
             f" got {[n - 1 for n in lengths]}"
         )
-    return [[*own, TOTAL] for own in labels]
+    return [[*axis_labels, TOTAL] for axis_labels in labels]
 
 
 def _errors(

@@ -81,7 +81,7 @@ def _draw(
     rmse: Floats,
     cells: int,
 ) -> None:
-    """Some of the entries, of which so many are cells."""
+    """Draw a panel of entries, of which so many are cells."""
     mark_numbers(axes.xaxis)
     y = np.arange(len(names), dtype=np.float64)
     wide = possible[:, 0] < possible[:, 1]

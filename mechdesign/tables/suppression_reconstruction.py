@@ -129,12 +129,12 @@ class _Search:
 
         Raises ValueError if it turns out that no table fits.
         """
-        proved, found = self.proved[sign], self.found[sign]
+        proved, known = self.proved[sign], self.found[sign]
         nodes = [_Node(-self.proved[-1], self.proved[1].copy(), int(proved[entry]))]
         open_bounds = []
         for _ in range(_NODES):
             # Branch and bound: nothing in this node exceeds a table that is known.
-            while nodes and nodes[-1].bound <= found[entry]:
+            while nodes and nodes[-1].bound <= known[entry]:
                 nodes.pop()
             if not nodes:
                 break
@@ -155,7 +155,7 @@ class _Search:
             for part in (_Node(node.low.copy(), high, bound), _Node(low, node.high.copy(), bound)):
                 if _propagate(part.low.reshape(self._shape), part.high.reshape(self._shape)):
                     nodes.append(part)
-        proved[entry] = max([found[entry], *open_bounds, *(node.bound for node in nodes)])
+        proved[entry] = max([known[entry], *open_bounds, *(node.bound for node in nodes)])
         if proved[entry] < -self.proved[-sign][entry]:
             raise _inconsistent()
 

@@ -157,7 +157,7 @@ class ContingencyStatement:
 
     @property
     def total_alpha(self) -> Fraction:
-        """That of the whole release: likelihood ratios are at most one over it, exactly."""
+        """The alpha of the whole release: likelihood ratios are at most one over it, exactly."""
         return (self.alpha * math.prod(self.margins.values())) ** self.changed
 
     @property
@@ -302,10 +302,10 @@ class TableRelease:
     def _worst_ratio(self) -> Fraction:
         """The product of the largest audited ratios of as many cells as one person can be in."""
         ratio, left = Fraction(1), self.overlap
-        found = {size: Fraction(kept.audit().ratio) for size, kept in self.mechanisms.items()}
-        for size in sorted(found, key=found.__getitem__, reverse=True):
+        ratios = {size: Fraction(kept.audit().ratio) for size, kept in self.mechanisms.items()}
+        for size in sorted(ratios, key=ratios.__getitem__, reverse=True):
             cells = min(left, int((self.sizes == size).sum()))
-            ratio, left = ratio * found[size] ** cells, left - cells
+            ratio, left = ratio * ratios[size] ** cells, left - cells
         return ratio
 
     def total(self, mask: npt.ArrayLike | None = None) -> TotalEstimate:
@@ -357,7 +357,7 @@ class TableRelease:
         return [name if name.strip() else f"row {row}" for row, name in enumerate(names, 1)]
 
     def answer(self, where: Where) -> TotalEstimate:
-        """How many people are in some cells together.
+        """Return how many people are in some cells together.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class TableRelease:
         return self.total(np.array([label in chosen for label in self._labels]))
 
     def cells(self, confidence: float = 0.95) -> list[CellEstimate]:
-        """What is known about each true count.
+        """Return what is known about each true count.
 
         Parameters
         ----------
@@ -594,12 +594,12 @@ def release(
         properties = [*properties]  # it may be read only once
     refuse_totals(true, groups, [] if names is None else [names], overlap)
     occurring = np.unique(groups).tolist()
-    found = DesignCache().mechanism if cache else designed
+    designer = DesignCache().mechanism if cache else designed
     mechanisms: dict[int, Mechanism] = {}
     with ProgressMeter("designs", len(occurring), "sizes", shown=progress) as meter:
         for size in occurring:
             meter.say(f"groups of {size}")
-            mechanisms[size] = found(size, privacy, loss, properties)
+            mechanisms[size] = designer(size, privacy, loss, properties)
             if totals:
                 _require_estimate(mechanisms[size])
             meter.update()

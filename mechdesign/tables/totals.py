@@ -41,18 +41,18 @@ def refuse_totals(
     a label such as "Total" if no row that it may add up is larger. Shapes: `counts`, `sizes`,
     `labels` and `lines` (rows,).
     """
-    found = _totals(np.array([counts, sizes], dtype=np.int64), labels)
-    inside = 1 + sum(parts.astype(np.int64) for parts in found.values())
-    if not found or np.max(inside) <= overlap:
+    sums = _totals(np.array([counts, sizes], dtype=np.int64), labels)
+    inside = 1 + sum(parts.astype(np.int64) for parts in sums.values())
+    if not sums or np.max(inside) <= overlap:
         return
-    row = min(found)
+    row = min(sums)
     names = [column[row] for column in labels]
     name = next(filter(is_total_label, names), listed(names))
     where = f"row {row + 1}" if lines is None else f"line {lines[row]}"
     several = f" Or say with {remedy} {np.max(inside)} in how many groups a person is, which costs"
     raise InvalidTable(
         f"{where}{f', {shown(name)},' if name else ''} adds up the counts of"
-        f" {found[row].sum()} other rows: the same people would be counted again. Leave totals out,"
+        f" {sums[row].sum()} other rows: the same people would be counted again. Leave totals out,"
         f" they are estimated from the rest.{f'{several} as many times the epsilon' * bool(remedy)}"
     )
 
@@ -68,7 +68,7 @@ def _totals(numbers: Integers, labels: Sequence[Sequence[str]]) -> dict[int, Boo
         for code in some:
             groups = np.unique(groups * rows + code, return_inverse=True)[1]
         groupings.append(groups)
-    found: dict[int, Booleans] = {}
+    totals: dict[int, Booleans] = {}
     active = np.ones(rows, dtype=bool)
     while True:
         fresh: dict[int, Booleans] = {}
@@ -81,18 +81,18 @@ def _totals(numbers: Integers, labels: Sequence[Sequence[str]]) -> dict[int, Boo
             halves &= active & (numbers[1] > 0) & (people[groups] > 2)
             for row in np.flatnonzero(halves).tolist():
                 fresh.setdefault(row, active & (groups == groups[row]))
-        if not fresh and not found:
+        if not fresh and not totals:
             fresh = _labelled(numbers[1], codes, labels)
         if not fresh:
             break
         for row, parts in fresh.items():
             parts[row] = False
-        found |= fresh
+        totals |= fresh
         active[list(fresh)] = False
-    for row in found:  # Warshall's closure: totals of totals add up what these do
-        for parts in found.values():
-            parts |= found[row] & parts[row]
-    return found
+    for row in totals:  # Warshall's closure: totals of totals add up what these do
+        for parts in totals.values():
+            parts |= totals[row] & parts[row]
+    return totals
 
 
 def _labelled(
@@ -101,12 +101,12 @@ def _labelled(
     """The rows that are totals by a label, and those that they may add up."""
     said = [np.array([*map(is_total_label, column)], dtype=bool) for column in labels]
     named = np.logical_or.reduce([np.zeros(len(sizes), dtype=bool), *said])
-    found: dict[int, Booleans] = {}
+    totals: dict[int, Booleans] = {}
     for place, column in enumerate(said):
         for row in np.flatnonzero(column).tolist():
             others = [code == code[row] for k, code in enumerate(codes) if k != place]
             parts = np.logical_and.reduce([~named, *others])
             parts = parts if parts.sum() > 1 else ~named
             if parts.sum() > 1 and sizes[row] >= sizes[parts].max():
-                found.setdefault(row, parts.copy())
-    return found
+                totals.setdefault(row, parts.copy())
+    return totals

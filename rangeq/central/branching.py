@@ -1,4 +1,4 @@
-"""Which tree: a search for the branchings of least average variance."""
+"""The choice of a tree: a search for the branchings of least average variance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Branchings(NamedTuple):
 
     def __str__(self) -> str:
         names = [
-            " x ".join(str(list(one)) for one in row.fanouts)
+            " x ".join(str(list(fanouts)) for fanouts in row.fanouts)
             if isinstance(row.fanouts[0], tuple)
             else str(list(row.fanouts))
             for row in self.table
@@ -117,15 +117,15 @@ def best_branching(
     if not padded and not exhaustive:
         raise ValueError("padded=False is for the exhaustive search, of one attribute")
     unit = 2 / flat.given_epsilon**2
-    found: Sequence[tuple[Any, ...]]
+    candidates: Sequence[tuple[Any, ...]]
     if exhaustive:
-        found = _all_lists(flat.domain, padded, alternatives)
+        candidates = _all_lists(flat.domain, padded, alternatives)
     else:
-        found = _local_search(flat.sizes, alternatives)
+        candidates = _local_search(flat.sizes, alternatives)
         if len(flat.sizes) == 1:
-            found = [only for (only,) in found]
+            candidates = [only for (only,) in candidates]
     table = []
-    for fanouts in found:
+    for fanouts in candidates:
         tree = tree_over(flat.sizes, fanouts)
         errors = LevelInference(tree, [unit * tree.height**2] * tree.height)
         table.append(Branching(fanouts, float(errors.mean())))
@@ -161,7 +161,7 @@ def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, 
         sorted(
             _value((domain,), fanouts) * queries(domain, "all ranges")
             for fanouts in {
-                tuple(one for (one,) in tree_over((domain,), b).fanouts)
+                tuple(fanout for (fanout,) in tree_over((domain,), b).fanouts)
                 for b in range(2, min(domain, 256) + 1)
             }
         )
@@ -246,10 +246,10 @@ def _local_search(shape: tuple[int, ...], alternatives: int) -> list[tuple[tuple
     for b in range(2, min(max(shape), 256) + 1):
         starts.add(tuple(zip(*tree_over(shape, b).fanouts, strict=True)))
     for lists in sorted(starts, key=value)[:4]:
-        while (found := min(_neighbours(shape, lists), key=value, default=lists)) != lists:
-            if value(found) >= value(lists):
+        while (neighbour := min(_neighbours(shape, lists), key=value, default=lists)) != lists:
+            if value(neighbour) >= value(lists):
                 break
-            lists = found
+            lists = neighbour
     return sorted(values, key=value)[:alternatives]
 
 
@@ -261,8 +261,8 @@ def _neighbours(
     for level, step in product(range(1, height), (-1, 1)):
         for which in (*((i,) for i in range(len(shape))), tuple(range(len(shape)))):
             changed = []
-            for i, (n, one) in enumerate(zip(shape, lists, strict=True)):
-                below = list(one[1:])
+            for i, (n, fanouts) in enumerate(zip(shape, lists, strict=True)):
+                below = list(fanouts[1:])
                 below[level - 1] += step * (i in which)
                 changed.append((-(-n // math.prod(below)) if min(below) else 0, *below))
             splits = (max(level) > 1 for level in zip(*changed, strict=True))

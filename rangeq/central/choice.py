@@ -1,4 +1,4 @@
-"""Which release: the tasks "curated-ranges", "curated-marginals" and "curated-quantiles".
+"""The tasks of releases: "curated-ranges", "curated-marginals" and "curated-quantiles".
 
 They are tasks of `mechdesign.plan`. Errors follow from the sizes and epsilon alone: no data enter
 the choice.
@@ -76,7 +76,7 @@ class CuratedRanges(Task):
     def __post_init__(self) -> None:
         given, asked = self.unordered, self.domain
         if isinstance(asked, Schema):
-            given = [one.name for one in asked if not one.ordered]
+            given = [attribute.name for attribute in asked if not attribute.ordered]
             asked = dict(zip(asked.names, cells_along(asked), strict=True))
         domain = Domain.of([asked] if is_whole(asked) else asked)
         checked_shape(domain.sizes)
@@ -107,8 +107,8 @@ class CuratedRanges(Task):
     @property
     def error_is(self) -> str:
         along = [name for name in self.domain.names if name not in self.unordered]
-        one = "a prefix" if self.workload == "prefixes" else "a range"
-        kind = "a box" if len(along) > 1 else one if along else "a cell"
+        query = "a prefix" if self.workload == "prefixes" else "a range"
+        kind = "a box" if len(along) > 1 else query if along else "a cell"
         one_of = f" for one item of {listed(self.unordered)}" if along and self.unordered else ""
         return f"root mean square error of {kind}{one_of}, in users, for any data"
 
@@ -119,13 +119,15 @@ class CuratedRanges(Task):
     def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
         sizes, ordered = self.domain.sizes, self.ordered
         # The mechanism restricted to one item of each unordered attribute: one cell if all are
-        along = tuple(size for size, own in zip(sizes, ordered, strict=True) if own) or (1,)
+        along = tuple(
+            size for size, is_ordered in zip(sizes, ordered, strict=True) if is_ordered
+        ) or (1,)
         mechanism: CentralMechanism
         restricted: CentralMechanism
         if name == "flat":
             mechanism, restricted = CentralFlat(sizes, epsilon), CentralFlat(along, epsilon)
         elif name == "gaussian" or (name == "strategy" and max(along) > 1):
-            asked = [self.workload if own else "cells" for own in ordered]
+            asked = [self.workload if is_ordered else "cells" for is_ordered in ordered]
             delta = self.delta if name == "gaussian" else None
             designed = designed_mechanism(sizes, tuple(asked), epsilon, delta)
             return Offer(designed, math.sqrt(designed.workload_variance(asked)))
@@ -194,10 +196,11 @@ class BestTree(NamedTuple):
     ) -> Hierarchy:
         """Return such a tree for each item, or combination of items, of further attributes."""
         # A box of one such item has the variance that it has in the tree by itself
-        own = iter(self.branching)
+        fanouts = iter(self.branching)
         below = (1,) * (len(self.budget) - 1)
         lists = [
-            next(own) if one else (size, *below) for size, one in zip(sizes, ordered, strict=True)
+            next(fanouts) if is_ordered else (size, *below)
+            for size, is_ordered in zip(sizes, ordered, strict=True)
         ]
         branching = lists if len(lists) > 1 else lists[0]
         return Hierarchy(tuple(sizes), epsilon, branching, budget=self.budget)
@@ -209,7 +212,7 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
     # The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
     # all takes a tenth of a second
     table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False).table
-    found: dict[BestTree, float] = {}
+    variances: dict[BestTree, float] = {}
     for row in table:
         lists = (row.fanouts,) if len(shape) == 1 else row.fanouts
         if len(lists[0]) == 1 and len(table) > 1:
@@ -220,8 +223,8 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
         for budget in ((1,) * height, (*upper, max(leaves, 1))):
             if any(budget[:-1]) or height == 1:  # else it is the flat histogram, too
                 tree = Hierarchy(shape, 1, lists, budget=budget)
-                found[BestTree(lists, budget)] = tree.average_variance()
-    return min(found, key=lambda one: found[one])
+                variances[BestTree(lists, budget)] = tree.average_variance()
+    return min(variances, key=lambda candidate: variances[candidate])
 
 
 @dataclass(frozen=True)
@@ -280,7 +283,7 @@ class CuratedMarginals(Task):
             designed = designed_mechanism(self.domain.sizes, asked, epsilon, delta)
             return Offer(designed, math.sqrt(designed.workload_variance(asked)))
         views = list(combinations(self.domain.names, self.k))
-        shapes = [tuple(self.domain[one] for one in view) for view in views]
+        shapes = [tuple(self.domain[attribute] for attribute in view) for view in views]
         if name == "records":
             whole_table = CentralFlat(self.domain.sizes, epsilon)
             (noise,) = whole_table.rounded_variances

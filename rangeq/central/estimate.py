@@ -108,8 +108,8 @@ class CentralEstimate(ABC):
         InvalidRange
             For anything else, and with several attributes: `answer` has their boxes.
         """
-        found: Number = Query.range(a, b, self.mechanism.sizes).by(self.box_sums)
-        return found
+        answer: Number = Query.range(a, b, self.mechanism.sizes).by(self.box_sums)
+        return answer
 
     @overload
     def prefix(self, b: int) -> float: ...
@@ -477,6 +477,6 @@ class Layered(CentralEstimate):
 
 def weighted_sum(values: npt.NDArray[Any], weights: Sequence[Floats]) -> float:
     """An array times weights along each of its axes."""
-    for own in reversed(weights):
-        values = values @ own
+    for axis_weights in reversed(weights):
+        values = values @ axis_weights
     return float(values)

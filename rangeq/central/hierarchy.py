@@ -161,12 +161,14 @@ def _checked(branching: Any) -> int | BranchingLists:
     if is_whole(branching):
         return whole(branching, "branching", 2, LARGEST_DOMAIN)
     if isinstance(branching, (list, tuple, np.ndarray)) and len(branching):
-        if not any(isinstance(one, (list, tuple, np.ndarray)) for one in branching):
+        if not any(isinstance(entry, (list, tuple, np.ndarray)) for entry in branching):
             return tuple(whole(b, "each branching", 2, LARGEST_DOMAIN) for b in branching)
-        if all(isinstance(one, (list, tuple, np.ndarray)) and len(one) for one in branching):
+        if all(
+            isinstance(fanouts, (list, tuple, np.ndarray)) and len(fanouts) for fanouts in branching
+        ):
             return tuple(
-                tuple(whole(b, "each branching", 1, LARGEST_DOMAIN) for b in one)
-                for one in branching
+                tuple(whole(b, "each branching", 1, LARGEST_DOMAIN) for b in fanouts)
+                for fanouts in branching
             )
     raise ValueError(f"branching must be an integer >= 2 or a list of them, got {shown(branching)}")
 
@@ -236,24 +238,25 @@ class TensorErrors:
             factors
             if isinstance(noise, Fraction)
             else [
-                TreeErrors(one.tree, [table.astype(np.float64) for table in one.variances])
-                for one in factors
+                TreeErrors(factor.tree, [table.astype(np.float64) for table in factor.variances])
+                for factor in factors
             ]
         )
 
     def variance(self, first: Integers, last: Integers) -> Any:
         """The variances of the sums over boxes: see `rangeq.central.estimate.Errors`."""
         result: Any = self._noise
-        for one, low, high in zip(self._factors, first, last, strict=True):
-            result = result * one.variance(low[None], high[None])
+        for factor, low, high in zip(self._factors, first, last, strict=True):
+            result = result * factor.variance(low[None], high[None])
         return result
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         """The variance of the sum over a product of sets of places."""
         return float(self._noise) * math.prod(
-            one.variance_of([own]) for one, own in zip(self._factors, weights, strict=True)
+            factor.variance_of([axis_weights])
+            for factor, axis_weights in zip(self._factors, weights, strict=True)
         )
 
     def mean(self) -> Any:
         """The mean of `variance` over all boxes."""
-        return self._noise * math.prod(one.mean() for one in self._factors)
+        return self._noise * math.prod(factor.mean() for factor in self._factors)

@@ -70,7 +70,7 @@ def stored_number(text: Any) -> Fraction:
 
 def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
     """Quantiles that are asked for, exactly."""
-    asked = tuple(fraction(one, "q") for one in (q if isinstance(q, (tuple, list)) else (q,)))
+    asked = tuple(fraction(number, "q") for number in (q if isinstance(q, (tuple, list)) else (q,)))
     if not asked or min(asked) < 0 or max(asked) > 1:
         raise ValueError(f"q must be numbers from 0 to 1, one at least, got {shown(q)}")
     return asked
@@ -113,9 +113,9 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
     if bad.any():
         k = int(np.argmax(bad))
         places = tuple(int(place) for place in np.unravel_index(k, shape))
-        (found,) = values.ravel()[k : k + 1].tolist()
+        (entry,) = values.ravel()[k : k + 1].tolist()
         raise InvalidHistogram(
-            f"counts[{', '.join(map(str, places))}] = {shown(found)} is not an integer"
+            f"counts[{', '.join(map(str, places))}] = {shown(entry)} is not an integer"
             " from 0 to 2^52",
             places if len(shape) > 1 else k,
         )
@@ -134,11 +134,11 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
 
 def cells_along(schema: Schema) -> tuple[int, ...]:
     """The shape of the histogram of a schema's attributes."""
-    for one in schema:
-        if not isinstance(one, ItemAttribute):
+    for attribute in schema:
+        if not isinstance(attribute, ItemAttribute):
             raise ValueError(
-                f"{printable(one.name)} is {one.values}: a histogram is of attributes whose items"
-                " can be listed"
+                f"{printable(attribute.name)} is {attribute.values}: a histogram is of attributes"
+                " whose items can be listed"
             )
     return checked_shape(schema.sizes)
 
@@ -205,12 +205,12 @@ class Query(NamedTuple):
         ends = np.zeros((2, len(sizes), int(np.prod(shape))), dtype=np.int64)
         ends[1] = np.array(sizes)[:, None] - 1
         sets = {}
-        for one in asked:
-            runs = one.runs()
+        for condition in asked:
+            runs = condition.runs()
             if len(runs) == 1:
-                ends[:, one.place] = [np.broadcast_to(end, shape).ravel() for end in runs[0]]
+                ends[:, condition.place] = [np.broadcast_to(end, shape).ravel() for end in runs[0]]
             else:
-                sets[one.place] = one.weights(np.arange(sizes[one.place]))
+                sets[condition.place] = condition.weights(np.arange(sizes[condition.place]))
         if not sets:
             return cls(shape, ends[0], ends[1])
         weights = []
@@ -246,7 +246,7 @@ class Query(NamedTuple):
     ) -> Any:
         """Return what functions of boxes and of sets say of each question."""
         if self.weights is None or sets is None:
-            found = np.asarray(boxes(self.first, self.last))
+            answers = np.asarray(boxes(self.first, self.last))
         else:
-            found = np.array([sets(weights) for weights in self.weights], dtype=np.float64)
-        return plain(found.reshape(self.shape))
+            answers = np.array([sets(weights) for weights in self.weights], dtype=np.float64)
+        return plain(answers.reshape(self.shape))

@@ -45,7 +45,7 @@ def geometric(h: int) -> list[Fraction]:
 
 def exact_split(alpha: Fraction, weights: Sequence[Fraction]) -> tuple[Fraction | None, ...]:
     """Alphas of levels whose product is exactly a given one."""
-    asked = [level for level, own in enumerate(weights) if own]
+    asked = [level for level, level_weight in enumerate(weights) if level_weight]
     epsilon, total = Fraction(Privacy(alpha=alpha).epsilon), sum(weights)
     result: list[Fraction | None] = [None] * len(weights)
     rest = alpha
@@ -86,11 +86,11 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
 
     def objective(logs: Floats) -> tuple[float, Floats]:
         w = _shares(logs)
-        found, gradient = full(w)
-        return math.log(found), w * (gradient - gradient @ w) / found
+        variance, gradient = full(w)
+        return math.log(variance), w * (gradient - gradient @ w) / variance
 
     def value(w: Floats) -> float:
-        return float(LevelInference(tree, [1 / own**2 if own else None for own in w]).mean())
+        return float(LevelInference(tree, [1 / share**2 if share else None for share in w]).mean())
 
     even = np.full(h, 1 / h)
     best = even
@@ -115,11 +115,11 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
             w[asked] = _shares(logs)
             return math.log(value(w))
 
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             with_ends, np.log(best[asked]), method="L-BFGS-B", options={"maxiter": 50}
         )
         trial = np.zeros(h)
-        trial[asked] = _shares(found.x)
+        trial[asked] = _shares(optimum.x)
         best = min(trial, best, even, key=value)
     return [Fraction(float(share)) for share in best]
 
@@ -251,9 +251,9 @@ class CentralMechanism(ABC):
         CompositionProof
             ``proof().holds`` checks every step anew; ``str`` is a short derivation.
         """
-        told = discrete_laplace(name="the number of a level that a user changes")
+        randomiser = discrete_laplace(name="the number of a level that a user changes")
         levels = Counter(share for share in self.shares if share)
-        parts = (BudgetShare(share, times, told) for share, times in levels.items())
+        parts = (BudgetShare(share, times, randomiser) for share, times in levels.items())
         name, source = type(self).__name__, self.privacy_source
         return CompositionProof(tuple(parts), name=name, source=source)
 
@@ -390,8 +390,8 @@ class CentralMechanism(ABC):
         InvalidRange
             For other ends, and with several attributes.
         """
-        found: Number = Query.range(a, b, self.sizes).by(self.errors.variance)
-        return found
+        variance: Number = Query.range(a, b, self.sizes).by(self.errors.variance)
+        return variance
 
     @overload
     def average_variance(self, exact: Literal[False] = False) -> float: ...

@@ -106,7 +106,7 @@ def quantiles(
     release: QuantileRelease | TreeQuantiles = QuantileRelease(domain, wanted, epsilon)
     if len(wanted) > 1 and release.domain <= LARGEST_TREE:
         tree = TreeQuantiles(domain, wanted, epsilon)
-        release = min(release, tree, key=lambda one: one.predicted_error())
+        release = min(release, tree, key=lambda candidate: candidate.predicted_error())
     return plain(release.release(values, rng).reshape(asked.shape))
 
 
@@ -163,7 +163,7 @@ class QuantileRelease:
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, LARGEST_DOMAIN, what="a number of values")
-        asked = (one.limit_denominator(_DENOMINATOR) for one in checked_quantiles(self.q))
+        asked = (number.limit_denominator(_DENOMINATOR) for number in checked_quantiles(self.q))
         set_fields(self, domain=domain, q=tuple(asked))
         if fraction(self.epsilon, "epsilon") < LEAST_QUANTILE_EPSILON:
             raise ValueError(
@@ -238,22 +238,24 @@ class QuantileRelease:
                 middle = len(asked) // 2
                 wanted = asked[middle]
                 t = float((wanted - low) / (high - low)) if high > low else 0.5
-                own = 2 * (2 * max(t, 1 - t) / share) ** 2
-                variances[wanted] = own + (1 - t) ** 2 * variances[low] + t**2 * variances[high]
+                draw_variance = 2 * (2 * max(t, 1 - t) / share) ** 2
+                variances[wanted] = (
+                    draw_variance + (1 - t) ** 2 * variances[low] + t**2 * variances[high]
+                )
                 todo.append((asked[:middle], low, wanted))
                 todo.append((asked[middle + 1 :], wanted, high))
-        return math.sqrt(sum(variances[one] for one in self._asked) / len(self._asked))
+        return math.sqrt(sum(variances[number] for number in self._asked) / len(self._asked))
 
     def weights(self, most: int) -> list[int]:
         """The weights of places by their loss 0, 1, .. up to ``most``, or to where they stay."""
         top, bottom = self.beta.numerator, self.beta.denominator
-        found = [_LARGEST]
-        while len(found) <= most:
-            below = -(-found[-1] * top // bottom)
-            if below == found[-1]:
+        weights = [_LARGEST]
+        while len(weights) <= most:
+            below = -(-weights[-1] * top // bottom)
+            if below == weights[-1]:
                 break
-            found.append(below)
-        return found
+            weights.append(below)
+        return weights
 
     def release(
         self, values: npt.ArrayLike, rng: np.random.Generator | None = None
@@ -290,7 +292,7 @@ class QuantileRelease:
             block |= (source(len(block)) >> np.uint64(64 - _TIES)).astype(np.int64)
         places.sort()
         weights = self.weights(len(places))
-        found: dict[Fraction, int] = {}
+        results: dict[Fraction, int] = {}
         todo = [
             UsersBetween(self._asked, Fraction(0), Fraction(1), places, 0, self.domain << _TIES)
         ]
@@ -300,7 +302,7 @@ class QuantileRelease:
                 middle = len(part.asked) // 2
                 wanted = part.asked[middle]
                 place = drawn(part, wanted, weights, source)
-                found[wanted] = place
+                results[wanted] = place
                 cut = int(np.searchsorted(part.places, place))
                 below, above = part.asked[:middle], part.asked[middle + 1 :]
                 todo.append(
@@ -309,7 +311,7 @@ class QuantileRelease:
                 todo.append(
                     UsersBetween(above, wanted, part.high, part.places[cut:], place, part.end)
                 )
-        return np.array([found[one] >> _TIES for one in self.q], dtype=np.int64)
+        return np.array([results[number] >> _TIES for number in self.q], dtype=np.int64)
 
 
 def drawn(part: UsersBetween, wanted: Fraction, weights: Sequence[int], source: BitSource) -> int:
@@ -440,7 +442,7 @@ class TreeQuantiles:
 
         For values that are evenly spread. Those of the smoothed cells are mostly less.
         """
-        phi = np.array([float(one) for one in self.q])
+        phi = np.array([float(number) for number in self.q])
         cell = np.minimum((phi * self.domain).astype(np.int64), self.domain - 1)[None]
         nothing, last = np.zeros_like(cell), np.full_like(cell, self.domain - 1)
         errors = self.tree.errors
@@ -474,8 +476,10 @@ class TreeQuantiles:
         estimate = self.tree.release(np.bincount(items, minlength=self.domain), rng)
         prefixes = np.cumsum(smoothed_counts(estimate))
         cdf = prefixes / max(float(prefixes[-1]), 1.0)
-        found: npt.NDArray[np.int64] = quantile(cdf, np.array([float(one) for one in self.q]))
-        return found
+        result: npt.NDArray[np.int64] = quantile(
+            cdf, np.array([float(number) for number in self.q])
+        )
+        return result
 
 
 def smoothed_counts(estimate: CentralEstimate) -> Floats:
@@ -485,10 +489,10 @@ def smoothed_counts(estimate: CentralEstimate) -> Floats:
     first = np.arange(0, cells, width, dtype=np.int64)
     last = np.minimum(first + width, cells) - 1
     sizes = last - first + 1.0
-    found = estimate.box_sums(first[None], last[None])
-    level = max(found.sum(), 1.0) * sizes / cells
+    sums = estimate.box_sums(first[None], last[None])
+    level = max(sums.sum(), 1.0) * sizes / cells
     covariance = covariances(estimate.mechanism.errors, first, last)
-    walk, rest = _walk(len(first)), found - level
+    walk, rest = _walk(len(first)), sums - level
     best, posterior = -math.inf, np.zeros_like(rest)
     for amplitude, deviation in product(_AMPLITUDES, _DEVIATIONS):
         prior = np.outer(level, level) * (amplitude * walk)
@@ -502,7 +506,7 @@ def smoothed_counts(estimate: CentralEstimate) -> Floats:
         if likelihood > best:
             best = likelihood
             posterior = prior @ scipy.linalg.solve_triangular(factor.T, explained, lower=False)
-    change = (level + posterior - found) / sizes
+    change = (level + posterior - sums) / sizes
     result: Floats = estimate.counts + np.repeat(change, sizes.astype(np.int64))
     return result
 

@@ -88,8 +88,8 @@ class RegionStatement:
     def alpha(self) -> Fraction:
         """The product: likelihood ratios of all that is released are at most one over it."""
         product = Fraction(1)
-        for own in self.levels:
-            product *= 1 if own is None else own
+        for alpha in self.levels:
+            product *= 1 if alpha is None else alpha
         return product
 
     @property
@@ -100,8 +100,8 @@ class RegionStatement:
     def __str__(self) -> str:
         names = [f"depth {depth}" for depth in range(len(self.levels) - 1)] + ["leaves"]
         factors = [
-            f"{name} {'not asked' if own is None else exactly(own)}"
-            for name, own in zip(names, self.levels, strict=True)
+            f"{name} {'not asked' if alpha is None else exactly(alpha)}"
+            for name, alpha in zip(names, self.levels, strict=True)
         ]
         rows = [
             ("protected", "one person's answer: the count of one leaf may change by one, and that"),
@@ -160,8 +160,8 @@ class RegionRelease:
     @cached_property
     def statement(self) -> RegionStatement:
         """Who is protected, and how."""
-        told = self.leaves.statement
-        return RegionStatement((*self.levels, told.privacy.alpha), told.reproducible)
+        statement = self.leaves.statement
+        return RegionStatement((*self.levels, statement.privacy.alpha), statement.reproducible)
 
     def estimate(self) -> RegionEstimate:
         """Return the least squares estimates of all regions: unbiased, and parts add up.
@@ -282,9 +282,9 @@ class RegionRelease:
                 for alpha in content["levels"]
             ]
             noisy = np.array(content["noisy"], np.int64)
-            found = RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
-            require_same(found._stated(), {key: content[key] for key in found._stated()})
-            return found
+            result = RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
+            require_same(result._stated(), {key: content[key] for key in result._stated()})
+            return result
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"
@@ -353,7 +353,7 @@ class RegionEstimate:
             There is no such region, or two have people in common.
         """
         asked = where if isinstance(where, (list, AbstractSet)) else [where]
-        numbers = [self.regions.number(one) for one in asked]
+        numbers = [self.regions.number(region) for region in asked]
         chosen = np.zeros(len(self.regions))
         chosen[numbers] = 1
         inside = self.regions.covered(numbers)
@@ -363,20 +363,20 @@ class RegionEstimate:
             )
         coefficients = self.inference.coefficients(chosen)
         people = int(self.sizes[numbers].sum())
-        found = WeightedEstimate(float(chosen @ self.values), coefficients, self.errors, people)
+        estimate = WeightedEstimate(float(chosen @ self.values), coefficients, self.errors, people)
 
         def interval(confidence: float) -> ConfidenceInterval:
-            low, high = found.interval(confidence)
+            low, high = estimate.interval(confidence)
             return ConfidenceInterval(np.array(float(low)), np.array(float(high)))
 
-        return Answer(found.value, found.variance, _interval=interval)
+        return Answer(estimate.value, estimate.variance, _interval=interval)
 
     def __str__(self) -> str:
         rows = [("region", "estimate", "standard error")]
-        for path, value, own in zip(
+        for path, value, error in zip(
             self.regions.paths, self.values, self.standard_errors, strict=True
         ):
-            rows.append((" / ".join(path), f"{value:.1f}", f"{own:.1f}"))
+            rows.append((" / ".join(path), f"{value:.1f}", f"{error:.1f}"))
         return "\n".join(aligned(rows))
 
     def __repr__(self) -> str:
@@ -454,7 +454,7 @@ def release_regions(
             raise ValueError(f"budget must be 'equal', 'leaves' or weights, got {budget!r}")
         weights = [Fraction(budget == "equal")] * (levels - 1) + [Fraction(1)]
     else:
-        weights = [budgets.weight(own) for own in budget]
+        weights = [budgets.weight(share) for share in budget]
         if len(weights) != levels or not weights[-1]:
             raise ValueError(
                 f"budget must be {levels} weights >= 0, for each depth of regions with parts and"
@@ -468,11 +468,18 @@ def release_regions(
             f" {exactly.shape} and {largest.shape}"
         )
     laws = [None if alpha is None else DiscreteLaplace(alpha=alpha) for alpha in alphas[:-1]]
-    own = alphas[-1]
-    assert own is not None  # its weight is above 0
+    leaf_alpha = alphas[-1]
+    assert leaf_alpha is not None  # its weight is above 0
     names = [" / ".join(regions.paths[number]) for number in regions.leaves]
     released = release(
-        exactly, largest, Privacy(alpha=own), loss, properties, names=names, rng=rng, cache=cache
+        exactly,
+        largest,
+        Privacy(alpha=leaf_alpha),
+        loss,
+        properties,
+        names=names,
+        rng=rng,
+        cache=cache,
     )
     sums = regions.sums(exactly.astype(np.int64))
     noisy, source = np.zeros(len(regions), dtype=np.int64), bit_source(rng)

@@ -50,23 +50,23 @@ class Regions:
     leaves: Integers
 
     def __init__(self, paths: Iterable[Sequence[str]]) -> None:
-        told = [_path(path) for path in paths]
-        if not told:
+        leaves = [_path(path) for path in paths]
+        if not leaves:
             raise InvalidTable("a tree of regions needs one leaf at least")
-        above = {path[:depth] for path in told for depth in range(1, len(path))}
+        above = {path[:depth] for path in leaves for depth in range(1, len(path))}
         seen: set[tuple[str, ...]] = set()
-        for path in told:
+        for path in leaves:
             if path in seen or path in above:
                 what = "comes twice" if path in seen else "has parts, and is no leaf"
                 raise InvalidTable(f"the region {shown(path)} {what}")
             seen.add(path)
-        every = dict.fromkeys(path[:depth] for path in told for depth in range(1, len(path) + 1))
+        every = dict.fromkeys(path[:depth] for path in leaves for depth in range(1, len(path) + 1))
         self.paths = tuple(sorted(every, key=len))
         self._numbers = {path: number for number, path in enumerate(self.paths)}
         self.parents = np.array(
             [self._numbers.get(path[:-1], -1) for path in self.paths], dtype=np.int64
         )
-        self.leaves = np.array([self._numbers[path] for path in told], dtype=np.int64)
+        self.leaves = np.array([self._numbers[path] for path in leaves], dtype=np.int64)
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, str]) -> Regions:
@@ -119,7 +119,7 @@ class Regions:
 
     @cached_property
     def inner(self) -> Booleans:
-        """Which regions have parts: shape (regions,)."""
+        """The mask of the regions that have parts: shape (regions,)."""
         result = np.zeros(len(self), dtype=np.bool_)
         result[self.parents[self.parents >= 0]] = True
         return result
@@ -131,10 +131,10 @@ class Regions:
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, path in enumerate(self.paths):
-            found.setdefault(path[-1], []).append(number)
-        return found
+            numbers.setdefault(path[-1], []).append(number)
+        return numbers
 
     def number(self, region: Region) -> int:
         """The place of a region in `paths`.
@@ -145,18 +145,18 @@ class Regions:
             There is no such region, or there are several of this name.
         """
         if isinstance(region, str):
-            found = self._by_name.get(region, [])
-            if len(found) > 1:
+            matches = self._by_name.get(region, [])
+            if len(matches) > 1:
                 raise InvalidQuestion(
-                    f"{len(found)} regions are called {shown(region)}: give a path, such as"
-                    f" {shown(self.paths[found[0]])}"
+                    f"{len(matches)} regions are called {shown(region)}: give a path, such as"
+                    f" {shown(self.paths[matches[0]])}"
                 )
         else:
             number = self._numbers.get(tuple(region))
-            found = [] if number is None else [number]
-        if not found:
+            matches = [] if number is None else [number]
+        if not matches:
             raise InvalidQuestion(f"there is no region {shown(region)}")
-        return found[0]
+        return matches[0]
 
     def sums(self, counts: Integers) -> Integers:
         """Return the sums of what the leaves of each region have.
@@ -204,10 +204,10 @@ class Regions:
 
 
 def _path(path: Sequence[str]) -> tuple[str, ...]:
-    found = () if isinstance(path, str) else tuple(path)
-    if not found or not all(isinstance(name, str) and name.strip() for name in found):
+    names = () if isinstance(path, str) else tuple(path)
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
         raise InvalidTable(f"the path of a region is a sequence of names, got {shown(path)}")
-    return found
+    return names
 
 
 # ------------------------------------------------------------------------------------------------
@@ -254,8 +254,10 @@ class FewestNodes:
                 for i in tree.attributes
             ]
             within = [
-                np.minimum.reduceat(own, np.arange(0, len(own), tree.widths[level][i]))
-                for i, own in enumerate(weights)
+                np.minimum.reduceat(
+                    axis_weights, np.arange(0, len(axis_weights), tree.widths[level][i])
+                )
+                for i, axis_weights in enumerate(weights)
             ]
             result.append((within, below))
         return result
@@ -300,7 +302,7 @@ class FewestNodes:
 
 
 def _product(weights: Sequence[Floats]) -> float:
-    return math.prod(float(own.sum()) for own in weights)
+    return math.prod(float(axis_weights.sum()) for axis_weights in weights)
 
 
 def _inside_all(n: int, width: int) -> int:

@@ -235,8 +235,10 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        own, others = ((one.schema, one.mechanism, one.reproducible) for one in (self, other))
-        return own == others and all(map(np.array_equal, self.levels, other.levels))
+        content, others = (
+            (release.schema, release.mechanism, release.reproducible) for release in (self, other)
+        )
+        return content == others and all(map(np.array_equal, self.levels, other.levels))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -325,8 +327,12 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
     if not isinstance(mechanism, Hierarchy):
         return content
     budget = [to_text(share) for share in mechanism.shares]
-    own = {"branching": mechanism.branching, "inference": mechanism.inference, "budget": budget}
-    return {**content, **own}
+    parameters = {
+        "branching": mechanism.branching,
+        "inference": mechanism.inference,
+        "budget": budget,
+    }
+    return {**content, **parameters}
 
 
 def _alphas(mechanism: Releasing) -> list[str | None]:

@@ -91,8 +91,8 @@ class ReleasedQuantiles:
 
     def __post_init__(self) -> None:
         if type(self.mechanism) not in _MECHANISMS.values():
-            found = type(self.mechanism).__name__
-            raise TypeError(f"a mechanism is one of {listed(_MECHANISMS)}, got a {found}")
+            kind = type(self.mechanism).__name__
+            raise TypeError(f"a mechanism is one of {listed(_MECHANISMS)}, got a {kind}")
         epsilon = fraction(self.mechanism.epsilon, "epsilon")
         set_fields(self, mechanism=replace(self.mechanism, epsilon=epsilon))
         attribute = ordered_attribute(self.schema)
@@ -103,7 +103,9 @@ class ReleasedQuantiles:
             )
         if len(self.bins) != len(self.q):
             raise ValueError(f"{len(self.q)} quantiles are so many bins, got {shown(self.bins)}")
-        bins = tuple(whole(one, "a quantile's bin", 0, attribute.bins - 1) for one in self.bins)
+        bins = tuple(
+            whole(number, "a quantile's bin", 0, attribute.bins - 1) for number in self.bins
+        )
         set_fields(self, bins=bins)
 
     @classmethod
@@ -151,7 +153,7 @@ class ReleasedQuantiles:
 
     @property
     def q(self) -> tuple[Fraction, ...]:
-        """Which quantiles: fractions of the users, in the order in which they were asked for."""
+        """The quantiles' fractions of the users, in the order in which they were asked for."""
         return self.mechanism.q
 
     @property
@@ -176,8 +178,11 @@ class ReleasedQuantiles:
             "quantile", "value", and "first" and "last" of its bin.
         """
         names = ("value", "first", "last")
-        found = zip(names, (self.values, *self.ends), strict=True)
-        return {"quantile": [*map(float, self.q)], **{name: one.tolist() for name, one in found}}
+        pairs = zip(names, (self.values, *self.ends), strict=True)
+        return {
+            "quantile": [*map(float, self.q)],
+            **{name: column.tolist() for name, column in pairs},
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write JSON that `load` reads, replacing a file in one step or not at all.
@@ -193,7 +198,7 @@ class ReleasedQuantiles:
         return {
             "schema": self.schema.content(),
             "mechanism": type(self.mechanism).__name__,
-            "q": [to_text(one) for one in self.q],
+            "q": [to_text(number) for number in self.q],
             "epsilon": to_text(fraction(self.mechanism.epsilon, "epsilon")),
             "alpha": to_text(_alpha(self.mechanism)),
             "bins": list(self.bins),
@@ -225,22 +230,22 @@ class ReleasedQuantiles:
         }
         with intact(path, "no released quantiles"):
             schema = Schema.of_content(content["schema"])
-            q = tuple(stored_number(one) for one in content["q"])
+            q = tuple(stored_number(text) for text in content["q"])
             mechanism = _MECHANISMS[content["mechanism"]](
                 ordered_attribute(schema).bins, q, stored_number(content["epsilon"])
             )
             mechanism.audit().require()
             bins, seeded = content["bins"], content["reproducible"]
-            found = ReleasedQuantiles(schema, mechanism, bins, seeded)
-            require_same(found._content(), {key: content[key] for key in _FIELDS})
-            return found
+            result = ReleasedQuantiles(schema, mechanism, bins, seeded)
+            require_same(result._content(), {key: content[key] for key in _FIELDS})
+            return result
 
     def __str__(self) -> str:
         unit = self.attribute.unit
         head = ["quantile", f"{self.schema.names[0]}{f' ({unit})' if unit else ''}"]
         rows = [
-            [brief(one), self.attribute.label(item)]
-            for one, item in zip(self.q, self.bins, strict=True)
+            [brief(number), self.attribute.label(item)]
+            for number, item in zip(self.q, self.bins, strict=True)
         ]
         return "\n".join(aligned([head, *rows]))
 

@@ -69,13 +69,19 @@ class EstimateSource(NamedTuple):
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions, in their order."""
-        quantiles = iter(self._quantiles([one.text for one in asked if one.kind == "quantile"]))
+        quantiles = iter(
+            self._quantiles([question.text for question in asked if question.kind == "quantile"])
+        )
         rows: list[AnswerRow] = []
-        for one in asked:
-            if one.kind == "quantile":
+        for question in asked:
+            if question.kind == "quantile":
                 rows.append(next(quantiles))
             else:
-                rows += self._where(one.text) if one.kind == "where" else self._cells(one)
+                rows += (
+                    self._where(question.text)
+                    if question.kind == "where"
+                    else self._cells(question)
+                )
         return rows
 
     def usual(self) -> list[AskedText]:
@@ -84,7 +90,7 @@ class EstimateSource(NamedTuple):
         if len(schema) > 1 and not self.has_quantiles:
             views = combinations(schema.names, min(self._joined, len(schema)))
             return [AskedText("marginal", "", names) for names in views]
-        return [asked for one in schema for asked in self._usual_of(one)]
+        return [asked for attribute in schema for asked in self._usual_of(attribute)]
 
     def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
         """Return what is asked of an attribute where nothing is asked."""
@@ -116,7 +122,9 @@ class EstimateSource(NamedTuple):
                 "Interpolated answers (* in tables) take users to be even within bins; their"
                 " intervals hold for any users there."
             )
-        extra = {label for one in self.estimate.schema for label in getattr(one, "extra", ())}
+        extra = {
+            label for attribute in self.estimate.schema for label in getattr(attribute, "extra", ())
+        }
         if extra and any(row.question.startswith("quantile ") for row in rows):
             within = " in one of the bins" if OUTSIDE in extra else ""
             notes.append(f"Quantiles are of the users who have a value{within}.")
@@ -140,7 +148,7 @@ class EstimateSource(NamedTuple):
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """The picture of the attributes that are asked about, or of all."""
-        names = dict.fromkeys(name for one in asked for name in self._about(one))
+        names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
     # -------------------------------------------------------------------------------------- answers
@@ -159,7 +167,10 @@ class EstimateSource(NamedTuple):
         except ValueError as refusal:
             raise self._advised(refusal, list(where)) from None
         asked = [schema[name].asked(given) for name, given in where.items()]
-        cut = any(isinstance(one, Span) and bool(one.first % 1 or one.last % 1) for one in asked)
+        cut = any(
+            isinstance(condition, Span) and bool(condition.first % 1 or condition.last % 1)
+            for condition in asked
+        )
         value, error, low, high = self._told(answer)
         yield AnswerRow(text.strip(), value, error, low, high, self._unit, cut)
 
@@ -171,18 +182,20 @@ class EstimateSource(NamedTuple):
         """The value, its standard error and its interval: None where they are not known."""
         if self.shares:
             answer = self.estimate.shares(answer)
-        told: list[Any] = [answer.value, None, None, None]
+        numbers: list[Any] = [answer.value, None, None, None]
         with suppress(UnknownVariance):
-            told[1] = np.sqrt(answer.variance)
+            numbers[1] = np.sqrt(answer.variance)
         with suppress(UnknownVariance):
-            told[2:] = answer.interval(self.confidence)
-        return [one if one is None else plain(np.asarray(one)) for one in told]
+            numbers[2:] = answer.interval(self.confidence)
+        return [number if number is None else plain(np.asarray(number)) for number in numbers]
 
     def _quantile(self, text: str) -> tuple[float, str, str]:
         """The fraction, the attribute, and the conditions of users among whom it is, perhaps ""."""
         names = self.estimate.schema.names
         # For an example that is not refused in its turn
-        ordered = next((one.name for one in self.estimate.schema if one.ordered), names[0])
+        ordered = next(
+            (attribute.name for attribute in self.estimate.schema if attribute.ordered), names[0]
+        )
         asked, _, conditions = text.partition(" where ")
         number, of, name = asked.partition(" of ")
         phi = number_of(number)
@@ -202,26 +215,26 @@ class EstimateSource(NamedTuple):
     def _quantiles(self, texts: Sequence[str]) -> Iterator[AnswerRow]:
         read = [self._quantile(text) for text in texts]
         # All of an attribute at once: large domains take a while
-        found = {
+        answers = {
             group: self._quantiles_of(*group, [phi for phi, *other in read if other == [*group]])
             for group in dict.fromkeys((name, conditions) for _, name, conditions in read)
         }
         for text, (_, name, conditions) in zip(texts, read, strict=True):
-            value, low, high = next(found[name, conditions])
-            one = self.estimate.schema[name]
-            within, unit = not getattr(one, "single", True), one.unit or name
+            value, low, high = next(answers[name, conditions])
+            attribute = self.estimate.schema[name]
+            within, unit = not getattr(attribute, "single", True), attribute.unit or name
             yield AnswerRow(f"quantile {text.strip()}", value, None, low, high, unit, within)
 
     def _quantiles_of(
         self, name: str, conditions: str, phis: Sequence[float]
     ) -> Iterator[tuple[Any, Any, Any]]:
         """The quantiles of an attribute and their intervals, None where these are not known."""
-        one = self.estimate.schema[name]
-        if one.ordered and not (conditions or self.has_quantiles):
+        attribute = self.estimate.schema[name]
+        if attribute.ordered and not (conditions or self.has_quantiles):
             raise InvalidQuestion(
                 f"{self.name} has no quantiles; for these: mechdesign protocol quantiles"
             )
-        if one.ordered and not isinstance(one, Ordered):
+        if attribute.ordered and not isinstance(attribute, Ordered):
             raise InvalidQuestion(f"quantiles are of at most {MOST_ITEMS} items here")
         wanted = np.array(phis)
         where = where_of(conditions, self.estimate.schema, self.found) if conditions else None
@@ -237,7 +250,7 @@ class EstimateSource(NamedTuple):
 
     def _names(self, one: AskedText) -> list[str]:
         """The attributes of a marginal: their names may hold commas."""
-        names, found, rest = self.estimate.schema.names, [], one.text.strip()
+        names, result, rest = self.estimate.schema.names, [], one.text.strip()
         if not rest:
             return list(one.names or names)
         while rest:
@@ -248,9 +261,9 @@ class EstimateSource(NamedTuple):
             ]
             if not begun:
                 place_of(rest.partition(",")[0].strip(), names)  # raises that it is none
-            found.append(begun[0])
+            result.append(begun[0])
             rest = rest[len(begun[0]) :].lstrip().removeprefix(",").lstrip()
-        return found
+        return result
 
     def _cells(self, one: AskedText) -> Iterator[AnswerRow]:
         names = self._names(one)
@@ -259,8 +272,8 @@ class EstimateSource(NamedTuple):
         except ValueError as refusal:
             raise self._advised(refusal, names) from None
         columns = [
-            [None] * np.size(answer.value) if one is None else np.ravel(one).tolist()
-            for one in self._told(answer)
+            [None] * np.size(answer.value) if number is None else np.ravel(number).tolist()
+            for number in self._told(answer)
         ]
         labels = product(*map(self.estimate.item_labels, names))
         for values, value, error, low, high in zip(labels, *columns, strict=True):
@@ -297,7 +310,7 @@ class QuantileSource(NamedTuple):
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions: see `EstimateSource.answers`."""
-        return [self._answer(one) for one in asked]
+        return [self._answer(question) for question in asked]
 
     def _answer(self, one: AskedText) -> AnswerRow:
         attribute, known = self.released.attribute, [*map(float, self.released.q)]
@@ -413,9 +426,9 @@ def _cell(value: Any) -> Any:
 
 def _rounded(row: AnswerRow) -> list[str]:
     """The question, the value, the error and the interval, to two digits of the error."""
-    value, error, low, high = (_known(one) for one in row[1:5])
+    value, error, low, high = (_known(number) for number in row[1:5])
     mark = " *" if row.interpolated else ""
-    numbers = [one for one in (low, high) if isinstance(one, float)]
+    numbers = [end for end in (low, high) if isinstance(end, float)]
     worth = error if error is not None else abs(numbers[-1] - numbers[0]) / 4 if numbers else 0.0
     digits = 1 - math.floor(math.log10(worth)) if worth > 0 else 4
 

@@ -62,7 +62,7 @@ class NumberedItems(Attribute):
                 raise InvalidQuestion(f"{printable(self.name)}: {first} is above {last}")
             return Between(first, last)
         if isinstance(given, list):
-            return [self._item(one) for one in given]
+            return [self._item(item) for item in given]
         return given if isinstance(given, np.ndarray) else self._item(given)
 
     def _item(self, given: Any) -> int:
@@ -96,8 +96,8 @@ class FewItems:
             items = np.arange(int(asked.first), int(asked.last) + 1)
         elif items is None:
             items = np.unique(asked.first)
-        told: Answer = self._protocol.estimate(self._aggregate, items=items).answer(where)
-        return told
+        answer: Answer = self._protocol.estimate(self._aggregate, items=items).answer(where)
+        return answer
 
 
 def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
@@ -120,8 +120,8 @@ def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
         estimate = FewItems(protocol, aggregate, items) if many else protocol.estimate(aggregate)
     if not hasattr(estimate, "answer"):
         raise ValueError(f"{type(asked).__name__} does not answer questions about items")
-    own = estimate.estimate if isinstance(estimate, PairedEstimate) else estimate
-    measure = "items of a user" if isinstance(own, SetEstimate) else "fraction of the users"
+    inner = estimate.estimate if isinstance(estimate, PairedEstimate) else estimate
+    measure = "items of a user" if isinstance(inner, SetEstimate) else "fraction of the users"
     return SurveyEstimate(Schema(attributes), estimate, measure)
 
 
@@ -153,7 +153,7 @@ class TableSource(NamedTuple):
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions: see `EstimateSource.answers`."""
-        return [row for one in asked for row in self._answers(one)]
+        return [row for question in asked for row in self._answers(question)]
 
     def _answers(self, one: AskedText) -> Iterator[AnswerRow]:
         if one.kind == "quantile":
@@ -230,8 +230,8 @@ def _aggregate(collected: Path, given: Path, confidence: float) -> EstimateSourc
         raise InvalidFile(f"{collected}: {error}") from error
     if not aggregate.n:
         raise ValueError(f"{collected} holds no reports: there is nothing to estimate from")
-    own = protocol.protocol if isinstance(protocol, Survey) else protocol
-    name = type(wrapped(own)).__name__
+    inner = protocol.protocol if isinstance(protocol, Survey) else protocol
+    name = type(wrapped(inner)).__name__
     return EstimateSource(name, estimate_of(protocol, aggregate), confidence)
 
 

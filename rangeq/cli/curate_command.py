@@ -244,7 +244,7 @@ def _promise(options: argparse.Namespace) -> Promise:
 def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     """The names for each attribute: ranges and prefixes are of ordered ones."""
     if asked is None or asked in ("ranges", "prefixes"):
-        return [(asked or "ranges") if one.ordered else "cells" for one in schema]
+        return [(asked or "ranges") if attribute.ordered else "cells" for attribute in schema]
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
@@ -264,21 +264,21 @@ def _encoded(table: Path, schema: Schema) -> Iterator[Encoded]:
 
 def _mechanism(chosen: Plan, name: str | None) -> Any:
     """The one that was chosen, or that of a name."""
-    found = {item.name: item.protocol for item in chosen.candidates}
+    protocols = {item.name: item.protocol for item in chosen.candidates}
     if name is None:
         return chosen.best.protocol
-    if name not in found:
-        refused = dict(chosen.refused).get(name, f"here there are {listed(found)}")
+    if name not in protocols:
+        refused = dict(chosen.refused).get(name, f"here there are {listed(protocols)}")
         raise ValueError(f"--mechanism {name}: {refused}")
-    return found[name]
+    return protocols[name]
 
 
 def _policies(schema: Schema) -> Iterator[str]:
     """Say what became of rows that do not fit, but not of how many."""
-    skipping = [one.name for one in schema if one.missing == "skip"]
+    skipping = [attribute.name for attribute in schema if attribute.missing == "skip"]
     if skipping:
         yield f"rows without {listed(skipping)} are left out: how many is not said"
-    clipping = [one.name for one in schema if one.outside == "clip"]
+    clipping = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipping:
         yield f"values outside of {listed(clipping)} are in the end bins: how many is not said"
 

@@ -136,27 +136,29 @@ def _query(options: argparse.Namespace) -> int:
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
     rows = source.answers(options.asked or source.usual())
-    told = AnswerList(rows, source.n, options.confidence, source.notes(rows))
+    answers = AnswerList(rows, source.n, options.confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
     figure = None if options.plot is None else source.picture(options.asked or [], kind)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:
-        written = told.json() if options.out.suffix == ".json" else told.csv(options.spreadsheet)
+        written = (
+            answers.json() if options.out.suffix == ".json" else answers.csv(options.spreadsheet)
+        )
         with replacing(options.out) as stream:
             stream.write(written.encode())
         say(f"wrote {options.out}: {len(rows)} answer{'s' * (len(rows) != 1)}", told_of)
     if figure is not None:
         save_figure(figure, options.plot, stream=told_of)
     if options.table:
-        print(told.table(), end="")
+        print(answers.table(), end="")
         return 0
     if options.json:
-        print(told.json(), end="")
+        print(answers.json(), end="")
     elif options.out is None:
         safe = [row._replace(question=printable(row.question)) for row in rows]
-        print(told._replace(rows=safe).csv(), end="")
-    for line in (told.reported, *told.notes):
+        print(answers._replace(rows=safe).csv(), end="")
+    for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
     return 0
 

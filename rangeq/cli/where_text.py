@@ -48,9 +48,9 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
     """
     names = sorted(schema.names, key=len, reverse=True)
     ands = [
-        (one.start(), one.end())
-        for one in _AND.finditer(text)
-        if any(True for name in names for _ in _after(name, text[one.end() :]))
+        (separator.start(), separator.end())
+        for separator in _AND.finditer(text)
+        if any(True for name in names for _ in _after(name, text[separator.end() :]))
     ]
     if len(ands) >= MOST_ATTRIBUTES:
         raise InvalidQuestion(f"there are {len(ands) + 1} conditions: {shown(text)}")
@@ -63,7 +63,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
         for end, after in [(len(text), None), *reversed(ends)]:
             readings = list(_named(text[start:end], names))
             # What is one value as it stands first; else as they come
-            readings.sort(key=lambda one: not _is_value(schema[one[0]], one[1], found))
+            readings.sort(key=lambda reading: not _is_value(schema[reading[0]], reading[1], found))
             for name, given in readings:
                 try:
                     value = _value_of(schema[name], given, found)
@@ -83,7 +83,7 @@ def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> d
             f" {shown(text)}"
         )
     if conditions is None:  # as far as anything could be read, in the shortest condition there
-        _, error, hint = max(wrong, key=lambda one: one[0])
+        _, error, hint = max(wrong, key=lambda failure: failure[0])
         raise InvalidQuestion(f"{error}{hint}")
     asked = dict(conditions)
     if len(asked) < len(conditions):
@@ -206,6 +206,8 @@ def _alternatives(attribute: Attribute, text: str, fits: Callable[[Any], bool]) 
         for end in range(min(start + commas + 1, len(parts)), start, -1):
             rest, whole = best[end], ",".join(parts[start:end])
             if rest is not None and best[start] is None:
-                value = next((one for one in (whole, whole.strip()) if fits(one)), None)
+                value = next(
+                    (candidate for candidate in (whole, whole.strip()) if fits(candidate)), None
+                )
                 best[start] = None if value is None else [value, *rest]
     return best[0]

@@ -107,18 +107,18 @@ def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
     if is_whole(branching):
         lists = [Tree.of(n, int(branching)).branching if n > 1 else (1,) for n in shape]
         height = max(map(len, lists))
-        lists = [(1,) * (height - len(one)) + one for one in lists]
+        lists = [(1,) * (height - len(numbers)) + numbers for numbers in lists]
     elif is_whole(branching[0]):
         lists = [tuple(branching)] * len(shape)
     else:
-        lists = [tuple(one) for one in branching]
-        if len(lists) != len(shape) or len({len(one) for one in lists}) != 1:
+        lists = [tuple(numbers) for numbers in branching]
+        if len(lists) != len(shape) or len({len(numbers) for numbers in lists}) != 1:
             raise ValueError(
                 f"branching must have a list for each of the {len(shape)} attributes, all of one"
                 f" length, got {shown(branching)}"
             )
-    below = [math.prod(one[1:]) for one in lists]
-    if any(size * one[0] < n for n, one, size in zip(shape, lists, below, strict=True)) or (
+    below = [math.prod(numbers[1:]) for numbers in lists]
+    if any(size * numbers[0] < n for n, numbers, size in zip(shape, lists, below, strict=True)) or (
         len(lists[0]) > 1 and all(size >= n for n, size in zip(shape, below, strict=True))
     ):
         whole = f"the domain, {shape[0]}," if len(shape) == 1 else f"the shape, {shape},"
@@ -127,10 +127,10 @@ def tree_over(shape: tuple[int, ...], branching: Any) -> BoxTree:
             f" not; got {shown(branching)}"
         )
     used = []
-    for n, one in zip(shape, lists, strict=True):
+    for n, numbers in zip(shape, lists, strict=True):
         # A level that this attribute does not need leaves it as it is
         fanouts, nodes = [], n
-        for size in one[:0:-1]:
+        for size in numbers[:0:-1]:
             fanouts.append(min(size, nodes))
             nodes = -(-nodes // size)
         used.append((nodes, *reversed(fanouts)))

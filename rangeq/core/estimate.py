@@ -118,7 +118,7 @@ class AttributeQuantiles(ABC):
         """
         wanted = fractions(phi)
         prefixes = self._prefixes(attribute)
-        return quantile(np.concatenate([told.value for told in prefixes]), wanted)
+        return quantile(np.concatenate([prefix.value for prefix in prefixes]), wanted)
 
     def quantile_interval(
         self, phi: npt.ArrayLike, confidence: float = 0.95, attribute: str | int | None = None
@@ -145,7 +145,7 @@ class AttributeQuantiles(ABC):
             As of `quantile`; a confidence outside of (0, 1).
         """
         wanted, _ = fractions(phi), normal_quantile(confidence)
-        ends = [told.interval(confidence) for told in self._prefixes(attribute)]
+        ends = [prefix.interval(confidence) for prefix in self._prefixes(attribute)]
         band = ConfidenceInterval(*(np.concatenate(end) for end in zip(*ends, strict=True)))
         return woodruff(band, wanted)
 
@@ -420,12 +420,12 @@ class EstimatedDistribution(Distribution):
         roots = np.sqrt(np.maximum(values, _NARROW * max(float(values.max()), 1e-300)))
         # The last row keeps the sum at 1
         sides = np.concatenate([(vectors / roots).T, np.full((1, domain), 1 / roots.min())])
-        middle, found = norm_sub(self.frequencies), []
+        middle, samples = norm_sub(self.frequencies), []
         for _ in range(times):
             drawn = (vectors / roots).T @ middle + generator.normal(size=domain)
             nearest, _ = scipy.optimize.nnls(sides, np.append(drawn, 1 / roots.min()))
-            found.append(shared_out(nearest, items, generator))
-        return found
+            samples.append(shared_out(nearest, items, generator))
+        return samples
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
         return about_ranges(value, runs, self._range_variance, self._range_interval)
@@ -509,8 +509,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
         if not self.reports:
             return np.full(np.shape(first), np.inf)
-        own = self._oracle.range_variances(self, first, last)
-        return own + self._of_drawing(self._between(first, last))
+        variances = self._oracle.range_variances(self, first, last)
+        return variances + self._of_drawing(self._between(first, last))
 
     def answer(self, where: Any) -> Answer:
         return EstimatedDistribution.answer(self, where)
@@ -522,8 +522,8 @@ class RangeEstimate(Estimate, EstimatedDistribution):
                 weights[int(first) : int(last) + 1] = 1.0
             return self.linear(weights)
         ((first, last),) = runs
-        told, single = EstimatedDistribution._answer(self, value, runs), first == last
-        return with_items(told, single, self._single(first[single])) if single.any() else told
+        answer, single = EstimatedDistribution._answer(self, value, runs), first == last
+        return with_items(answer, single, self._single(first[single])) if single.any() else answer
 
     def nonnegative(self) -> Distribution:
         """The nearest distribution in L2, by `frequency.postprocess.norm_sub`.

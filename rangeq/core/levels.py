@@ -76,19 +76,19 @@ class Cuts:
         # Of the levels above: how much each prefix covers the node in which the other one ends.
         below_one, below_two = np.zeros_like(total), np.zeros_like(total)
         for level, (s, t) in enumerate(zip(one, two, strict=True)):
-            size, up, held = self.tree.branching[level], self.up[level], self.held[level]
+            size, up, squares = self.tree.branching[level], self.up[level], self.held[level]
             together, same = s.node == t.node, s.whole == t.whole
             both = np.where(same, s.whole + s.part * t.part, np.minimum(s.taken, t.taken))
-            own = self.even[level] * (both - size * s.mean * t.mean)
-            if held:
+            term = self.even[level] * (both - size * s.mean * t.mean)
+            if squares:
                 among = np.where(s.whole < t.whole, s.inside, t.inside)
                 among = np.where(same, s.before + s.part * t.part * s.split, among)
                 among += s.mean * t.mean * s.mass - s.mean * t.inside - t.mean * s.inside
-                own = own + held * up**2 * among
-                total += held * up * (below_two * t.outside + below_one * s.outside)
+                term = term + squares * up**2 * among
+                total += squares * up * (below_two * t.outside + below_one * s.outside)
                 below_two += np.where(together, up * s.covers(t), 0.0)
                 below_one += np.where(together, up * t.covers(s), 0.0)
-            total += np.where(together, own, 0.0)
+            total += np.where(together, term, 0.0)
         return total
 
     def _means(self, cuts: list[Cut]) -> Floats:
@@ -98,7 +98,7 @@ class Cuts:
 
     def _cut(self, after: Integers) -> list[Cut]:
         """Where prefixes that end before these items cut each level."""
-        found, leaves = [], self.tree.leaves
+        cuts, leaves = [], self.tree.leaves
         for width, size in zip(self.tree.widths, self.tree.branching, strict=True):
             child = after // width
             node, begin = child // size, child * width
@@ -109,10 +109,10 @@ class Cuts:
             mass = self.mass[end] - self.mass[start]
             whole, part = child - node * size, (after - begin) / width
             mean, inside = (whole + part) / size, before + part * split
-            found.append(
+            cuts.append(
                 Cut(node, whole, part, mean, before, split, mass, inside, inside - mean * mass)
             )
-        return found
+        return cuts
 
 
 class Cut(NamedTuple):
@@ -167,12 +167,12 @@ class NodeLaw(NamedTuple):
     @classmethod
     def of(cls, oracle: Oracle) -> NodeLaw:
         """The law of an oracle of at least 2 items, from the variances that it states."""
-        d, other, own = oracle.domain, oracle.variance(1, 0.0), oracle.variance(1, 1.0)
-        near = (other + own - oracle.difference_variance(1, 2)) / 2
+        d, other, own_variance = oracle.domain, oracle.variance(1, 0.0), oracle.variance(1, 1.0)
+        near = (other + own_variance - oracle.difference_variance(1, 2)) / 2
         if d == 2:
-            return cls(other, own, near, near)  # no two items are both other ones
-        even = other + (own - other) / d - oracle.difference_variance(1) / 2
-        return cls(other, own, (even - 2 * near / d) / (1 - 2 / d), near)
+            return cls(other, own_variance, near, near)  # no two items are both other ones
+        even = other + (own_variance - other) / d - oracle.difference_variance(1) / 2
+        return cls(other, own_variance, (even - 2 * near / d) / (1 - 2 / d), near)
 
     @property
     def contrast(self) -> float:
@@ -198,14 +198,14 @@ class NodeLaw(NamedTuple):
             Squared fractions of the population, of the common shape.
         """
         m, f = number, fraction
-        own = m * self.other + (self.own - self.other) * f
+        singles = m * self.other + (self.own - self.other) * f
         pairs = m * (m - 1) * self.apart + 2 * (m - 1) * f * (self.near - self.apart)
-        return own + pairs + f * (1 - f)
+        return singles + pairs + f * (1 - f)
 
     def moments(self, width: float) -> Floats:
         """`drawn` for nodes that hold the fraction ``width`` each: the factors of m and of m^2."""
-        one, two = self.drawn(1, width), self.drawn(2, 2 * width)
-        return np.array([2 * one - two / 2, two / 2 - one])
+        single, pair = self.drawn(1, width), self.drawn(2, 2 * width)
+        return np.array([2 * single - pair / 2, pair / 2 - single])
 
 
 # Less noise than this of one report counts as this: that of an epsilon of 20 is about as much.

@@ -302,8 +302,8 @@ class RangeProtocol(Protocol):
         self, known: EvenErrors, aggregate: Aggregate, sums: Floats, first: Items, last: Items
     ) -> Floats:
         inside, users = (last - first + 1) / self.domain, self.channel.part_users(aggregate)
-        own = known.ranges(first, last, users)
-        even = np.array(own - inside * (1 - inside) / aggregate.n)
+        variances = known.ranges(first, last, users)
+        even = np.array(variances - inside * (1 - inside) / aggregate.n)
         if self.domain > self.largest_plugged_in:
             return np.maximum(even, 0.0)
         some = np.isfinite(even) & (last - first + 1 < self.domain)
@@ -323,7 +323,7 @@ class RangeProtocol(Protocol):
         """The variances of ranges as those of sums of items, so many at a time."""
         ends, item = np.stack([first.ravel(), last.ravel()], axis=1), np.arange(self.domain)
         step = max(1, _AT_ONCE // self.domain)
-        found = [
+        variances = [
             self.linear_variances_of(
                 ((part[:, :1] <= item) & (item <= part[:, 1:])).astype(np.float64),
                 aggregate,
@@ -332,7 +332,7 @@ class RangeProtocol(Protocol):
             )
             for part in np.split(ends, range(step, len(ends), step))
         ]
-        return np.concatenate(found).reshape(first.shape)
+        return np.concatenate(variances).reshape(first.shape)
 
     # ---------------------------------------------------------------------------- known beforehand
 
@@ -487,13 +487,18 @@ class ConsistentTree(RangeProtocol):
         tree, shared = self.tree, self._shared(users)
         if shared is not None:
             weights = weights - (weights @ np.diff(shared))[:, None]
-        leaves, held = tree.padded(weights), tree.padded(frequencies)
+        leaves, leaf_frequencies = tree.padded(weights), tree.padded(frequencies)
         total = -spread(weights, frequencies) / n
         for level, oracle in enumerate(self.parts):
             if not users[level]:
                 continue
-            own, nodes = self._level_weights(leaves, users, level), tree.sums(held, level)
-            total += (oracle.linear_variance(1, own, nodes) + spread(own, nodes)) / users[level]
+            level_weights, nodes = (
+                self._level_weights(leaves, users, level),
+                tree.sums(leaf_frequencies, level),
+            )
+            total += (
+                oracle.linear_variance(1, level_weights, nodes) + spread(level_weights, nodes)
+            ) / users[level]
         return np.where(known, np.maximum(total, 0.0), np.inf)
 
     def average_rmse(
@@ -532,10 +537,12 @@ def before(values: Floats) -> Floats:
 
 def even_rmse(domain: int, n: int, workload: str, variance: float) -> float:
     """The root of a mean variance over a workload for n users of an even population."""
-    held = np.arange(1, domain + 1) / domain
-    all_prefixes = held[::-1] * domain  # how often each item is in a prefix
+    masses = np.arange(1, domain + 1) / domain
+    all_prefixes = masses[::-1] * domain  # how often each item is in a prefix
     sums = float((all_prefixes**2).mean() - all_prefixes.mean() ** 2)
-    shared = mean_over(workload, held * (1 - held), sums, np.full(domain, held[0] * (1 - held[0])))
+    shared = mean_over(
+        workload, masses * (1 - masses), sums, np.full(domain, masses[0] * (1 - masses[0]))
+    )
     return max(variance - shared / n, 0.0) ** 0.5
 
 

@@ -213,13 +213,13 @@ class Tree:
             Shape (...); infinite where a query rests on a contrast that is unknown.
         """
         finite, limit = _bounded(contrasts)
-        own = self._linear(weights, finite)
+        variance = self._linear(weights, finite)
         if self.leaves > self.domain:
             everything = self._linear(np.ones(self.domain), finite)
-            covariance = (self._linear(weights + 1, finite) - own - everything) / 2
-            own = own - covariance**2 / everything
+            covariance = (self._linear(weights + 1, finite) - variance - everything) / 2
+            variance = variance - covariance**2 / everything
         scale = (weights**2).max(axis=-1, initial=np.finfo(np.float64).tiny)  # the limit may be inf
-        return np.where(own > limit * scale, np.inf, np.maximum(own, 0.0))
+        return np.where(variance > limit * scale, np.inf, np.maximum(variance, 0.0))
 
     def _linear(self, weights: Floats, contrasts: Floats) -> Floats:
         mean = self.padded(weights)
@@ -246,16 +246,16 @@ class Tree:
             Of the ends' shape; infinite where a range is unknown.
         """
         finite, limit = _bounded(contrasts)
-        own = self.range_form(first, last, finite)
+        variance = self.range_form(first, last, finite)
         if self.leaves > self.domain:
             after, before = (
                 self.with_everything(last, finite),
                 self.with_everything(first - 1, finite),
             )
-            own = own - (after - before) ** 2 / self.range_form(
+            variance = variance - (after - before) ** 2 / self.range_form(
                 np.array(0), np.array(self.domain - 1), finite
             )
-        return np.where(own > limit, np.inf, np.maximum(own, 0.0))
+        return np.where(variance > limit, np.inf, np.maximum(variance, 0.0))
 
     def with_everything(self, last: Integers, contrasts: Floats) -> Floats:
         """The covariances of prefixes with the sum of all items, before that is known to be 1.
@@ -466,7 +466,7 @@ def spread(weights: Floats, frequencies: Floats) -> Floats:
 
 
 def inverse(values: Floats) -> Floats:
-    """1 / values, infinite for 0."""
+    """Return 1 / values, infinite for 0."""
     return np.divide(1.0, values, out=np.full(len(values), np.inf), where=values > 0)
 
 

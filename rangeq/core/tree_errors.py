@@ -81,22 +81,22 @@ class TreeErrors:
     def _variance(self, first: Integers, after: Integers) -> Numbers:
         tree, (d, count) = self.tree, first.shape
         inner = (slice(None), *(slice(2),) * d)
-        held = np.ones((count, *(4,) * d), dtype=self.variances[-1].dtype)
-        total = np.zeros(count, dtype=held.dtype)
+        weights = np.ones((count, *(4,) * d), dtype=self.variances[-1].dtype)
+        total = np.zeros(count, dtype=weights.dtype)
         kinds = [Kinds(tree, tree.height, i, first[i], after[i]) for i in range(d)]
         for level in range(tree.height - 1, -1, -1):
             variances = _chosen(self.variances[level + 1], kinds)
-            squares, sums = variances * held**2, variances * held
+            squares, sums = variances * weights**2, variances * weights
             above = [Kinds(tree, level, i, first[i], after[i]) for i in range(d)]
             for i in range(d):
                 number = above[i].children(kinds[i])
                 squares, sums = along(number, squares, i, 1), along(number, sums, i, 1)
             whole = _chosen(self.sums[level], above)
-            held = sums / whole
-            squares = squares - sums * held
-            held[inner], squares[inner] = 1, 0  # and not what rounding makes of it
+            weights = sums / whole
+            squares = squares - sums * weights
+            weights[inner], squares[inner] = 1, 0  # and not what rounding makes of it
             if not level:
-                squares = squares + self.variances[0].flat[-1] * held**2
+                squares = squares + self.variances[0].flat[-1] * weights**2
             for i in range(d - 1, -1, -1):
                 shape = (count, *(1,) * i, 4)
                 squares = (squares * above[i].number.reshape(shape)).sum(axis=-1)

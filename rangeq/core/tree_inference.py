@@ -90,9 +90,14 @@ class Haar(TreeErrors):
         # twice its right half, one without is measured again by its difference
         last = [np.zeros_like(total[0])]
         for level in range(len(levels) - 1, -1, -1):
-            own, below = levels[level][-1], last[0]
+            difference, below = levels[level][-1], last[0]
             p = known[level + 1]
-            last.insert(0, own + 2 * below if halves[level] == 2 else (p * below + own) / (p + 1))
+            last.insert(
+                0,
+                difference + 2 * below
+                if halves[level] == 2
+                else (p * below + difference) / (p + 1),
+            )
         nodes = (total + known[0] * last[0]) / (1 + known[0])
         # From above: halves are those of the node and its difference, but for the last node's right
         # half, of which there is a measurement of precision p besides one of precision 4
@@ -157,15 +162,20 @@ class LevelInference(TreeErrors):
         ones: Numbers = np.full((2,) * len(tree.shape), 1, dtype=kind)
         # Below the lowest level that is asked nothing tells cells apart: they share evenly, as if
         # of variance 1 each; and of that level's nodes nothing is known but their own counts
-        lowest = max((level for level, own in enumerate(noise, 1) if own is not None), default=0)
+        lowest = max(
+            (level for level, level_noise in enumerate(noise, 1) if level_noise is not None),
+            default=0,
+        )
         variances: list[Numbers] = []
         self._parts: list[Numbers | None] = []  # h
         for level in range(tree.height, -1, -1):
             below = children_sums(tree, level, variances[-1]) if variances else ones
-            own = noise[level - 1] if level else None
+            level_noise = noise[level - 1] if level else None
             variance, part = below, None
-            if own is not None:
-                variance, part = _merged(own, below) if level < lowest else (own * ones, ones)
+            if level_noise is not None:
+                variance, part = (
+                    _merged(level_noise, below) if level < lowest else (level_noise * ones, ones)
+                )
             variances.append(variance)
             self._parts.append(part)
         self._parts.reverse()
@@ -255,8 +265,8 @@ class TreeInference:
             missing = kept[above] * (1 - part) - 1
             kept[nodes] = 1 + share * missing
             others = missing**2 * (below[above] - best[nodes])
-            own = (kept[above] * part) ** 2 * true[above]
-            loose[nodes] = share**2 * (others + own + loose[above])
+            measurement = (kept[above] * part) ** 2 * true[above]
+            loose[nodes] = share**2 * (others + measurement + loose[above])
         result: Floats = kept**2 * best + loose
         return result
 

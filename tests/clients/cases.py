@@ -412,6 +412,7 @@ def family_of(protocol: Any) -> str:
         heavy.OneBit: "one_bit",
         heavy.FewBits: "few_bits",
         frequency.JLOracle: "johnson_lindenstrauss",
+        frequency.Tabular: "tabular_response",
     }
     if type(protocol) in own:
         return own[type(protocol)]

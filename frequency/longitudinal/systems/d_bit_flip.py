@@ -150,9 +150,11 @@ class DBitFlip(Oracle):
     ) -> npt.NDArray[np.int64]:
         if self.asked < self.domain:
             return super().simulated_counts(items, counts, rng)
-        held, p, q = self._held(items, counts), float(self._ones.p), float(self._ones.q)
-        users = np.full(self.domain, held.sum())
-        return np.stack([users, rng.binomial(held, p) + rng.binomial(users - held, q)])
+        user_counts, p, q = self._held(items, counts), float(self._ones.p), float(self._ones.q)
+        users = np.full(self.domain, user_counts.sum())
+        return np.stack(
+            [users, rng.binomial(user_counts, p) + rng.binomial(users - user_counts, q)]
+        )
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         asked, ones = aggregate.counts if items is None else aggregate.counts[:, items]
@@ -179,8 +181,8 @@ class DBitFlip(Oracle):
         # Contributions are uncorrelated but for their means, of which only the own item's is not 0
         share, other = map(float, self._per_user)
         squares = weights**2
-        told = other * squares.sum(axis=1) + (share - 1) * (squares @ frequencies)
-        result: Floats = told / checked_users(n)
+        variance = other * squares.sum(axis=1) + (share - 1) * (squares @ frequencies)
+        result: Floats = variance / checked_users(n)
         return result
 
     def audit(self) -> Audit:

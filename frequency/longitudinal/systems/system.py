@@ -104,13 +104,13 @@ class LongitudinalSystem(ABC):
         ValueError
             No number of days.
         """
-        found, one_day = self.permanent.audit(), self.protocol.audit()
-        ratio = found.ratio
+        permanent, one_day = self.permanent.audit(), self.protocol.audit()
+        ratio = permanent.ratio
         if self.domain == 1:
             ratio = Fraction(1)
         elif days is not None:
             ratio = self.ratio_after(whole(days, "days", 1, what="a number of days"))
-        return Audit(ratio, found.allowed, "the same report every day", one_day.inputs)
+        return Audit(ratio, permanent.allowed, "the same report every day", one_day.inputs)
 
     # ----------------------------------------------------------------------------- the users' half
 
@@ -138,8 +138,8 @@ class LongitudinalSystem(ABC):
         lasting = self.lasting(len(values), source)
         items = self.told_apart(lasting, values)
         reports = self.first_round(lasting, items, source)
-        held = np.ones(len(items), dtype=np.int64)
-        return SystemReports(self, lasting, held, items[None].copy(), reports[None])
+        counts = np.ones(len(items), dtype=np.int64)
+        return SystemReports(self, lasting, counts, items[None].copy(), reports[None])
 
     def privatize(
         self,

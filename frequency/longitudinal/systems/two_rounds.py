@@ -81,8 +81,8 @@ class TwoRounds(LongitudinalSystem):
         return (day.p - day.q) / (lasting.p - lasting.q)
 
     def ratio_after(self, days: int) -> Fraction:
-        told = self.permanent
-        return repeated(told.p, told.q, self.kept, told.domain, days)
+        oracle = self.permanent
+        return repeated(oracle.p, oracle.q, self.kept, oracle.domain, days)
 
 
 def mostly_kept(symbols: Items, kept: Fraction, alphabet: int, source: BitSource) -> Items:
@@ -306,9 +306,9 @@ class LOLOHA(TwoRounds):
         return self.protocol.hashed(lasting["hash"], values)
 
     def first_round(self, lasting: Reports, items: Items, source: BitSource) -> Reports:
-        told, reports = self.permanent, lasting.copy()
-        hidden = np.zeros(len(items), dtype=told.report_dtype)
-        told.fill(items, hidden, source)
+        oracle, reports = self.permanent, lasting.copy()
+        hidden = np.zeros(len(items), dtype=oracle.report_dtype)
+        oracle.fill(items, hidden, source)
         reports["value"] = hidden["item"]
         return reports
 

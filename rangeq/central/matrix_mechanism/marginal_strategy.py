@@ -140,7 +140,7 @@ class MarginalStrategy(Strategy):
         return weight**power * math.prod(each)
 
     def _inverted(self) -> dict[View, float]:
-        """1 / lambda_S, for each S that is measured."""
+        """Return 1 / lambda_S for each S that is measured."""
         eigenvalues: dict[View, int] = {}
         for view, weight in self._parts:
             beyond = math.prod(n for i, n in enumerate(self._sizes) if i not in view)

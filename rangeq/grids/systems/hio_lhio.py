@@ -420,18 +420,22 @@ def _combined(
     precisions = channel.precisions(aggregate)
     fits, weights, finest = [], [], []
     for j, k in attributes.pairs:
-        found, held = {}, {}
+        estimates, level_precisions = {}, {}
         for part, grid in enumerate(channel.grids):
             if grid.places == (j, k) and precisions[part]:
                 level = levels[j].index(grid.edges[0]), levels[k].index(grid.edges[1])
-                found[level], held[level] = (
+                estimates[level], level_precisions[level] = (
                     channel.frequencies(aggregate, part),
                     float(precisions[part]),
                 )
         heights = len(levels[j]) - 1, len(levels[k]) - 1
         shape = attributes.sizes[j], attributes.sizes[k]
-        fits.append(hierarchy_fit(found, held, heights, system.branching)[: shape[0], : shape[1]])
-        weights.append(sum(held.values()))
+        fits.append(
+            hierarchy_fit(estimates, level_precisions, heights, system.branching)[
+                : shape[0], : shape[1]
+            ]
+        )
+        weights.append(sum(level_precisions.values()))
         finest.append(Grid((j, k), (levels[j][-1], levels[k][-1])))
     tables = (clean if nonnegative else agreeing)(finest, fits, weights)
     planes = {
