@@ -115,6 +115,8 @@ def base_cut(values: npt.ArrayLike, deviations: npt.ArrayLike, level: float = 0.
     ValueError
         A level outside (0, 1).
 
+    Examples
+    --------
     >>> base_cut([0.5, 0.04, -0.1], 0.02).tolist()
     [0.5, 0.0, 0.0]
     """
@@ -264,6 +266,8 @@ def mle_apx(values: npt.ArrayLike, p: float, q: float) -> Array:
     InvalidEstimates
         An estimate outside its range.
 
+    Examples
+    --------
     >>> mle_apx([0.75, 0.5, -0.5], 0.75, 0.25).tolist()
     [0.625, 0.375, 0.0]
     """
@@ -323,6 +327,8 @@ def power(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Array
     ValueError
         ``users`` is below 2.
 
+    Examples
+    --------
     >>> power([0.5, 0.1, 0.01, -0.05], 0.02, 10_000).round(4).tolist()
     [0.4993, 0.0959, 0.0074, 0.0021]
     """

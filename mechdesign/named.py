@@ -248,6 +248,8 @@ def closed_form(
     ValueError
         Arguments out of range, or another property.
 
+    Examples
+    --------
     >>> found = closed_form(5000, alpha="99/100", properties=["WH", "CM"])
     >>> found.name, round(float(found.loss), 4), round(float(found.excess), 4)
     ('EM', 0.995, 0.0002)

@@ -89,6 +89,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
+        The figure.
     path : str or os.PathLike
         Its suffix is the format: .png, of 200 points an inch, .pdf, .svg, or another of
         matplotlib's.
@@ -440,6 +441,7 @@ def lines(
     Parameters
     ----------
     xlabel, ylabel : str
+        Labels of the axes.
     x : sequence of float
         Where the curves are known; joined in this order.
     curves : mapping of str to sequence of float

@@ -54,6 +54,8 @@ class Metric:
         A table that is not square or not symmetric, a distance out of range, or no neighbours at
         all; the message names it.
 
+    Examples
+    --------
     >>> Metric([[min(abs(j - k), 2) for k in range(4)] for j in range(4)])
     Metric(distances=((0, 1, 2, 2), (1, 0, 1, 2), (2, 1, 0, 1), (2, 2, 1, 0)))
     """
@@ -114,6 +116,8 @@ class Privacy:
         `Metric`: those that it gives a distance. Inputs that no chain of neighbours connects are
         not protected from each other.
 
+    Examples
+    --------
     >>> Privacy(alpha="9/10")
     Privacy(alpha=9/10, neighbours='adjacent')
     """
@@ -167,6 +171,8 @@ class Privacy:
         ValueError
             An epsilon that is not finite, is below 0, or lies between 0 and 2^-4096.
 
+        Examples
+        --------
         >>> Privacy.from_epsilon(0).alpha
         Fraction(1, 1)
         >>> Privacy.from_epsilon(1.0).epsilon <= 1.0
@@ -225,6 +231,8 @@ class Privacy:
         ValueError
             As for `Privacy` and `from_epsilon`.
 
+        Examples
+        --------
         >>> Privacy.of(alpha="1/2") == Privacy.of(Privacy(alpha="1/2"))
         True
         """
@@ -325,6 +333,8 @@ class Privacy:
             Neighbours are listed, or at distances of their own, so that it is not said by the
             difference; or that is below 0.
 
+        Examples
+        --------
         >>> [Privacy(alpha="9/10", neighbours=k).steps(5) for k in ("adjacent", 2, "all")]
         [5, 3, 1]
         """

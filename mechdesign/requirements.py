@@ -83,6 +83,8 @@ class AtLeast(_CellBound):
     ValueError
         They are not such numbers.
 
+    Examples
+    --------
     >>> AtLeast(0, 0, "0.6").text
     'at-least:0,0=3/5'
     """
@@ -230,6 +232,8 @@ class Linear(Property):
     ValueError
         A text that is none of these; no constraint, or one without terms.
 
+    Examples
+    --------
     >>> Linear("P[0,0] + 2 P[1,1] >= 1.5").text
     'linear:1*P[0,0] +2*P[1,1] >= 3/2'
     """

@@ -161,6 +161,8 @@ def of_samples(values: npt.ArrayLike) -> Answer:
     ValueError
         Fewer than two samples, or values that are not finite.
 
+    Examples
+    --------
     >>> told = of_samples([0.30, 0.32, 0.31, 0.29, 0.28])
     >>> round(told.value, 3), round(told.variance**0.5, 4)
     (0.3, 0.0173)

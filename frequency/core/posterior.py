@@ -329,6 +329,8 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
     InvalidEstimates
         There are no reports, or only some of the items were estimated: their sum is not known.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from frequency import OUE
     >>> oracle = OUE(100, 1.0)

@@ -133,6 +133,8 @@ def degraded(epsilon: float | Rational, delta: float, kept: float) -> tuple[floa
     ValueError
         An argument out of range.
 
+    Examples
+    --------
     >>> tuple(round(number, 9) for number in degraded(1.0, 1e-6, 0.1))
     (0.158565069, 1e-07)
     """
@@ -188,6 +190,8 @@ def information_bound(
     ValueError
         An argument out of range.
 
+    Examples
+    --------
     >>> round(information_bound(1000, 0.5), 5), round(information_bound(1000, 0.5, 1e-3), 5)
     (0.03114, 0.12926)
     """
@@ -244,6 +248,8 @@ def lower_bound(n: int, d: int, epsilon: float | Rational, delta: float = 0.0) -
     ValueError
         An argument out of range.
 
+    Examples
+    --------
     >>> round(lower_bound(10**6, 2**16, 1.0), 5)
     0.00112
     """

@@ -240,6 +240,8 @@ class OneBit(GenProt):
     TypeError
         For what does not state its probabilities.
 
+    Examples
+    --------
     >>> from frequency import GRR, HRR
     >>> round(OneBit(HRR(1000, 0.5)).kept, 3), round(OneBit(GRR(1000, 0.5)).kept, 3)
     (0.5, 0.378)
@@ -280,6 +282,8 @@ class FewBits(GenProt):
     TypeError
         For what does not state its probabilities.
 
+    Examples
+    --------
     >>> from frequency import GRR, HRR
     >>> [round(FewBits(GRR(1000, 2.0), bits=bits).kept, 3) for bits in (1, 2, 4, 6)]
     [0.12, 0.291, 0.674, 0.901]

@@ -318,6 +318,8 @@ class PrefixExtension(PrefixProtocol):
     ValueError
         A parameter out of range.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> protocol = PrefixExtension(bits=16, epsilon=3.0)
     >>> values = np.repeat([7, 40_000, 9], [6_000, 3_000, 1_000])

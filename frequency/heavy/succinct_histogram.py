@@ -432,6 +432,8 @@ class SuccinctHistogram(HeavyHitterProtocol):
         channels that are to be chosen where nothing can be found: the message says how many users,
         or which epsilon, it takes.
 
+    Examples
+    --------
     >>> protocol = SuccinctHistogram(16, 2.0, n=200_000)
     >>> protocol.channel.hashes, protocol.channel.channels, round(protocol.least_frequency, 3)
     (1, 1024, 0.064)

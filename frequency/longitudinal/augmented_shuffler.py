@@ -73,6 +73,8 @@ class AugmentedShuffler:
     ValueError
         Too many kinds of reports, or so small an epsilon or delta that there are too many dummies.
 
+    Examples
+    --------
     >>> shuffler = AugmentedShuffler(GRR(domain=64, epsilon=8), 0.25, "1e-8")
     >>> shuffler.dummies_of_each_kind
     129

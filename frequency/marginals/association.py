@@ -153,6 +153,8 @@ def statistic(marginal: npt.ArrayLike, n: int) -> float:
     InvalidEstimates
         The marginal is no distribution of two attributes.
 
+    Examples
+    --------
     >>> round(statistic([[0.3, 0.2], [0.2, 0.3]], 100), 6)
     4.0
     """
@@ -183,6 +185,8 @@ def mutual_information(marginal: npt.ArrayLike) -> float:
     InvalidEstimates
         Not two axes, negative or not finite entries, or a sum other than 1.
 
+    Examples
+    --------
     >>> round(mutual_information([[0.5, 0.0], [0.0, 0.5]]), 6)  # log 2
     0.693147
     """
@@ -216,6 +220,8 @@ def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
     ValueError
         An estimate without reports, or of marginals of one attribute.
 
+    Examples
+    --------
     >>> pearson([[0.4, 0.1], [0.1, 0.4]]).round(6).tolist()
     0.6
     """
@@ -384,6 +390,8 @@ def chow_liu(
     ValueError
         No reports, no attributes, the same one twice, or one that the estimate does not have.
 
+    Examples
+    --------
     >>> same, apart = [[0.5, 0.0], [0.0, 0.5]], [[0.3, 0.2], [0.2, 0.3]]
     >>> tree = chow_liu(lambda a, b: same if a + b == "xy" else apart, "xyz")
     >>> tree.edges[0], round(tree.total(), 4)

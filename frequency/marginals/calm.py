@@ -393,6 +393,8 @@ class CALM(ViewProtocol):
         as in the paper, but exactly, for the consistent fit at even frequencies. The third error of
         the paper, of reconstruction, depends on the population and is not predicted.
 
+    Examples
+    --------
     >>> protocol = CALM(Domain.binary("a", "b", "c", "d", "e", "f", "g", "h"), k=4, epsilon=3.0)
     >>> len(protocol.views), protocol.views[:2]
     (11, (('a', 'b', 'c'), ('a', 'd', 'e')))

@@ -441,6 +441,8 @@ class InpEM(MarginalProtocol):
     max_iterations : int, default 100000
         Or after so many. Neither concerns clients: aggregates made with other limits are the same.
 
+    Examples
+    --------
     >>> InpEM(Domain.binary("a", "b", "c"), k=2, epsilon=1.0).audit().holds
     True
     """

@@ -136,6 +136,8 @@ def most_likely(
         A tolerance or a number of steps out of range. When a marginal is asked for: CALM has no set
         that holds it, or InpHT would have to list more than 2^24 signs.
 
+    Examples
+    --------
     >>> from frequency.marginals import Domain, MargPS
     >>> protocol = MargPS(Domain.binary("a", "b"), k=2, epsilon=1.0)
     >>> aggregate = protocol.simulate([600_000, 0, 0, 400_000], np.random.default_rng(1))

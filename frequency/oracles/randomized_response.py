@@ -52,6 +52,8 @@ class GRR(Oracle):
     domain, epsilon : int, float
         As of `Oracle`.
 
+    Examples
+    --------
     >>> GRR(domain=4, epsilon=1.0).audit().holds
     True
     """

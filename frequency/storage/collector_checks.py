@@ -297,6 +297,8 @@ def check_collectors(
     TypeError
         It is no protocol, or of a channel that does not say how its counts vary.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from frequency import OLH
     >>> oracle, rng = OLH(domain=16, epsilon=1.0), np.random.default_rng(1)

@@ -78,6 +78,8 @@ class Composition(PrivacyCurve):
         ValueError
             Another order.
 
+        Examples
+        --------
         >>> from mechdesign import named
         >>> f"{compose([named.geometric(8, alpha='9/10')] * 100).renyi(2):.4f}"
         '1.1050'
@@ -323,6 +325,8 @@ def compose(releases: Iterable[Release]) -> Composition:
         A table whose neighbours are at several distances; Gaussian noise of a squared mu of more
         than 400 in all.
 
+    Examples
+    --------
     >>> from mechdesign import named
     >>> geometric = named.geometric(8, alpha="9/10")
     >>> many = compose([geometric] * 100)

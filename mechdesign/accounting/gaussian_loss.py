@@ -95,6 +95,8 @@ class GaussianLoss(PrivacyCurve):
     ValueError
         A number out of range.
 
+    Examples
+    --------
     >>> f"{GaussianLoss(1).epsilon('1e-6'):.3f}, {(GaussianLoss(1) + GaussianLoss(3)).delta(8):.2e}"
     '4.887, 4.95e-04'
     """

@@ -148,6 +148,8 @@ class Ledger:
 
     Not covered, and printed below the table: `NOT_COVERED`.
 
+    Examples
+    --------
     >>> ledger = Ledger("1")
     >>> ledger.spend("0.5", "ages")
     >>> ledger.spend("0.5", "incomes, north", users="north")
@@ -204,6 +206,8 @@ class Ledger:
         InvalidFile
             It is not a ledger, or spends more than its budget (looked at if delta is 0).
 
+        Examples
+        --------
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "budget.json"
         >>> with Ledger.open(path, epsilon="1") as ledger:

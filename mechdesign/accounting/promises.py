@@ -41,6 +41,8 @@ class ZCDP:
     ValueError
         A number out of range.
 
+    Examples
+    --------
     >>> ZCDP("1/2").noise_ratio
     Fraction(1, 1)
     """
@@ -75,6 +77,8 @@ class ApproximateDP:
     ValueError
         A number out of range.
 
+    Examples
+    --------
     >>> f"{float(ApproximateDP('1', '1e-6').noise_ratio):.4f}"
     '17.8482'
     """

@@ -269,6 +269,8 @@ def shuffled(source: Table | StatesLikelihoods, n: int) -> Shuffled:
     ValueError
         Another number of users, or a table whose neighbours are not all inputs.
 
+    Examples
+    --------
     >>> from mechdesign import Mechanism, Privacy
     >>> privacy = Privacy(alpha="1/3", neighbours="all")
     >>> response = Mechanism([["3/4", "1/4"], ["1/4", "3/4"]], privacy)
@@ -324,6 +326,8 @@ class DailyReports:
     ValueError
         A number out of its range, or more than 10^6 permanent reports.
 
+    Examples
+    --------
     >>> DailyReports("1/2", values=3, starts=2).epsilon
     Fraction(3, 1)
     """
@@ -392,6 +396,8 @@ def thinned(table: Table, rate: Rational) -> Table:
     ValueError
         Another rate, or a table whose inputs are no counts of respondents.
 
+    Examples
+    --------
     >>> from mechdesign import named
     >>> sampled = thinned(named.geometric(8, alpha="1/2"), "1/10")
     >>> sampled.privacy.alpha, sampled.audit().holds

@@ -318,8 +318,8 @@ def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[No
 
 def require_same(written: Any, given: Any) -> None:
     """Raise ValueError unless what was read is written as it was found, to the type."""
-    spelt_, given_text = (json.dumps(value, sort_keys=True) for value in (written, given))
-    if spelt_ == given_text:
+    text, given_text = (json.dumps(value, sort_keys=True) for value in (written, given))
+    if text == given_text:
         return
     if isinstance(written, dict) and isinstance(given, dict):
         for key in sorted({*written, *given}):

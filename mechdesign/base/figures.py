@@ -70,6 +70,8 @@ def look(series: int) -> dict[str, Any]:
     ValueError
         A number below 0.
 
+    Examples
+    --------
     >>> look(0)
     {'color': '#0072B2', 'marker': 'o', 'linestyle': '-'}
     """

@@ -70,7 +70,7 @@ def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:
 class Between:
     """A closed range of values: both ends belong to it.
 
-    In a question a pair could be two values as well as a range, and becomes a list in JSON.
+    Questions refuse a pair: it could be two values as well as a range, and is a list in JSON.
 
     Parameters
     ----------

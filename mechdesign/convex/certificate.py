@@ -83,6 +83,7 @@ class ConvexCertificate:
         Parameters
         ----------
         program : ConvexProgram
+            The program that the mechanism is for.
         table : Table
             The mechanism.
         planes, multipliers : tuple of SupportingPlane, tuple of Fraction

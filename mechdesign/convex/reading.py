@@ -404,6 +404,7 @@ class Node:
     atom : Atom
         The function.
     arguments : tuple of Affine
+        Its arguments.
     """
 
     atom: Atom

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, workers: int = 1, needs: str 
     Parameters
     ----------
     parser : argparse.ArgumentParser
+        The parser that gets them.
     workers : int, default 1
         The default number of processes.
     needs : str, default ""

@@ -106,6 +106,8 @@ def extremal(
     SolverFailure
         No exact answer could be computed.
 
+    Examples
+    --------
     >>> from mechdesign.utilities import total_variation
     >>> distance = total_variation(["1/2", "1/2", 0], [0, "1/2", "1/2"])
     >>> found = extremal(3, Privacy(alpha="1/2", neighbours="all"), distance)

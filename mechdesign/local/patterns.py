@@ -219,6 +219,8 @@ def square(
     ValueError
         A domain that is not a whole number of at least 1, or other neighbours than all.
 
+    Examples
+    --------
     >>> d = square(4, Privacy(alpha="1/2", neighbours="all"))
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(3, 5), Fraction(0, 1))

@@ -48,6 +48,7 @@ def compare(
     mechanisms : mapping of str to Mechanism
         By the names of their rows.
     prior : sequence of exact numbers, optional
+        Weights of the inputs; None: uniform.
     losses : mapping of str to Loss, optional
         More columns, by their names; each with the prior of its own.
     properties : sequence of Property, type or str, default ()
@@ -151,6 +152,8 @@ class StandardErrors:
         InvalidPrior
             The prior is no distribution over the inputs.
 
+        Examples
+        --------
         >>> from mechdesign import named
         >>> print(StandardErrors.of(named.geometric(8, alpha="9/10")))
         RMSE 3.8500, unbiased SE 10.748

@@ -494,6 +494,8 @@ def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explan
     InvalidPrior
         The prior is no distribution over the true counts.
 
+    Examples
+    --------
     >>> from mechdesign import named
     >>> told = explain(named.geometric(1, alpha="1/4"))
     >>> told.within(0), told.risks[0].ratio

@@ -63,6 +63,8 @@ class Mechanism(Table):
         A ragged or empty table, a negative entry, or a column that does not sum to one; the message
         names it. Or outputs and inputs that do not fit the table, or each other.
 
+    Examples
+    --------
     >>> m = Mechanism([["2/3", "1/3"], ["1/3", "2/3"]], Privacy(alpha="1/2"))
     >>> m.audit().ratio, m.audit().holds
     (Fraction(2, 1), True)

@@ -56,6 +56,8 @@ class UnbiasedEstimate:
     ValueError
         The quantity has another length than there are inputs.
 
+    Examples
+    --------
     >>> from mechdesign import named
     >>> estimate = UnbiasedEstimate(named.geometric(2, alpha="1/2"))
     >>> estimate.values

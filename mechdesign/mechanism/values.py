@@ -66,6 +66,8 @@ class Counts(Values):
     ValueError
         They are not such numbers.
 
+    Examples
+    --------
     >>> Counts(-1, 2).labels
     ('-1', '0', '1', '2')
     """
@@ -108,6 +110,8 @@ class Bands(Values):
     ValueError
         No bands, an empty one, or bands that overlap or leave a gap; the message names it.
 
+    Examples
+    --------
     >>> Bands([(0, 4), (5, 9)]).labels
     ('0-4', '5-9')
     """
@@ -154,6 +158,8 @@ class CountPairs(Values):
     ValueError
         They are not such numbers.
 
+    Examples
+    --------
     >>> CountPairs(1, 2).labels
     ('0,0', '0,1', '0,2', '1,0', '1,1', '1,2')
     """

@@ -131,7 +131,8 @@ def design(
     ------
     TypeError
         A loss and an objective were given, or they do not make what they should;
-        ``privacy`` is not a `Privacy`, ``loss`` not a `Loss`, or ``properties`` a string.
+        ``privacy`` is neither a `Privacy` nor a number, ``loss`` not a `Loss`, or ``properties`` a
+        string.
     InvalidExpression
         An objective or a constraint is not convex, or cannot be read exactly.
     ValueError
@@ -146,6 +147,8 @@ def design(
     SolverFailure
         No exact answer could be computed.
 
+    Examples
+    --------
     >>> d = design(2, Privacy(alpha="9/10"), properties=["WH"])
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
@@ -154,10 +157,6 @@ def design(
     # Imported here: it loads the solver, which most imports of the package do not need.
     from mechdesign.optimisation.infeasibility import incompatible
 
-    if not isinstance(privacy, Privacy):
-        raise TypeError(
-            f"privacy must be a Privacy, such as Privacy(alpha='9/10'), got {privacy!r:.60}"
-        )
     if objective is not None and loss is not None:
         raise TypeError("give a loss or an objective, not both")
     inputs, loss, wanted = checked(n, loss, properties)

@@ -121,6 +121,8 @@ def plan(
     BudgetExceeded
         Less than the epsilon remains in the ledger, or nothing.
 
+    Examples
+    --------
     >>> found = plan("count", 8, epsilon="0.1", loss="L0", properties=["WH"])
     >>> found.best.name, found.best.protocol.audit().holds
     ('WM', True)

@@ -81,6 +81,7 @@ class CuratedTask(NamedTuple):
     task : str
         The name of the curator's task among the entry points.
     domain : object
+        As of the task of reports.
     details : dict of str to object
         Of that task.
     changed : int, default 2

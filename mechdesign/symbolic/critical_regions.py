@@ -45,6 +45,7 @@ class CriticalRegion:
     objective : RationalFunction
         Its loss, the least possible, whichever optimum was taken.
     loss : Loss
+        The loss that is minimised.
     properties : tuple of Property
         Those that every competing mechanism has.
     proofs : tuple of Proof

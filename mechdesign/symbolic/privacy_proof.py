@@ -29,6 +29,7 @@ class Fault(NamedTuple):
     Attributes
     ----------
     reason : str
+        The fault, in words.
     region : Region
         The alphas for which the step is right all the same.
     """

@@ -46,6 +46,8 @@ class RationalFunction:
     ZeroDivisionError
         The denominator is the polynomial 0.
 
+    Examples
+    --------
     >>> f = RationalFunction(2 * ALPHA * (1 - ALPHA), 1 - ALPHA**2)
     >>> f, f("1/3")
     (RationalFunction(2α/(1 + α)), Fraction(1, 2))

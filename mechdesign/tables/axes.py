@@ -47,6 +47,8 @@ class Axes:
     InvalidTable
         No axes, a name or a label that is not a text or is empty, or one that comes twice.
 
+    Examples
+    --------
     >>> axes = Axes({"region": ["north", "south"], "answer": ["yes", "no", "unknown"]})
     >>> axes.shape, axes.where({"answer": "no"}).tolist()
     ((2, 3), [[False, True, False], [False, True, False]])

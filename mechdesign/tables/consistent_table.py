@@ -289,6 +289,7 @@ class ConsistentTable:
     Parameters
     ----------
     axes : Axes
+        The attributes of the table.
     fit : LeastSquares
         Of the cells, in the order of a flat array.
     cells : numpy.ndarray of float64
@@ -409,6 +410,7 @@ class WholeTable:
     Parameters
     ----------
     axes : Axes
+        The attributes of the table.
     cells : numpy.ndarray of int64
         Of the table's shape.
     draws : int

@@ -119,12 +119,14 @@ class ContingencyRelease:
     Parameters
     ----------
     axes : Axes
+        The attributes of the table.
     cells : TableRelease
         The released cells, in the order of a flat array.
     within : sequence of str or None
         The axes of the groups whose numbers of people are public, and the sizes of their cells, as
         for `release_contingency`; None: the sizes are caps.
     margins : sequence of Margin, optional
+        The released families of sums.
 
     Raises
     ------
@@ -432,6 +434,8 @@ def release_contingency(
     ValueError
         A privacy that is out of range, or not between adjacent counts.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(1)
     >>> counts = [[3, 4, 1], [0, 5, 2]]
     >>> axes = Axes({"region": ["north", "south"], "answer": ["yes", "no", "unknown"]})

@@ -34,6 +34,7 @@ class CellEstimate(NamedTuple):
     Attributes
     ----------
     name : str or None
+        The name of the cell, if it has one.
     size : int
         Of its group: the true count is in 0 .. size.
     released : int
@@ -349,6 +350,7 @@ class WeightedEstimate:
     coefficients : numpy.ndarray of float64
         Shape (measurements,): the weight of each.
     errors : MeasurementErrors
+        The errors of what was measured.
     people : int
         The largest number that is possible.
     """

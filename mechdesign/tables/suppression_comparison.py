@@ -62,6 +62,7 @@ class ComparedEntry(NamedTuple):
     labels : tuple of str
         One for each axis; "total" where it is summed over.
     is_total : bool
+        Whether it is a total.
     published : str
         What suppression and rounding show: a number, "*", or "" for a total that is left out.
     low, high : int
@@ -313,6 +314,7 @@ def compare_suppression(
     sizes : array_like of int, optional
         The public sizes of the groups, of the same shape.
     loss : Loss, optional
+        The loss that the mechanisms minimise.
     properties : iterable of Property, type or str, optional
         What designs minimise, and what they must have, as in `mechdesign.design`.
     labels : sequence of sequence of str, optional

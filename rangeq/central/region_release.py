@@ -435,6 +435,8 @@ def release_regions(
     ValueError
         A privacy or a budget that is out of range.
 
+    Examples
+    --------
     >>> tree = Regions([("south", "Kent"), ("south", "Surrey"), ("north", "Durham")])
     >>> rng = np.random.default_rng(1)
     >>> found = release_regions(tree, [3, 0, 5], [8, 8, 6], Privacy(alpha="1/4"), rng=rng)

@@ -88,6 +88,8 @@ class Regions:
         InvalidTable
             No regions, a name that is no text, or a region that is a part of itself.
 
+        Examples
+        --------
         >>> tree = Regions.from_parents({"Kent": "England", "Ashford": "Kent", "Dover": "Kent"})
         >>> tree.paths[-1], tree.leaves.tolist()
         (('England', 'Kent', 'Dover'), [2, 3])

@@ -447,6 +447,8 @@ def best_bins(
     ValueError
         An argument out of range, or no candidates.
 
+    Examples
+    --------
     >>> from rangeq import HaarHRR
     >>> best_bins(lambda bins: Paired(HaarHRR(2 * bins, 1.0)), n=100_000, smoothness=8.0).bins
     32

@@ -222,6 +222,8 @@ class DBitFlipPM(LongitudinalSystem):
     asked : int
         How many bits each user tells, 1 .. domain.
 
+    Examples
+    --------
     >>> DBitFlipPM(16, total=1, asked=4).audit(days=1).ratio == DBitFlipPM(16, 1, 4).audit().ratio
     True
     """

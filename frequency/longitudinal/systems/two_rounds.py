@@ -154,6 +154,8 @@ class LGRR(TwoRounds):
     domain, total, day : int, float, float
         As of `TwoRounds`.
 
+    Examples
+    --------
     >>> LGRR(4, total=2, day=1).audit().holds
     True
     """
@@ -194,6 +196,8 @@ class LOSUE(UnaryRounds):
     domain, total, day : int, float, float
         As of `TwoRounds`.
 
+    Examples
+    --------
     >>> LOSUE(16, total=2, day=1).audit().holds
     True
     """
@@ -227,6 +231,8 @@ class RAPPOR(UnaryRounds):
     domain, total, day : int, float, float
         As of `TwoRounds`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> question, rng = RAPPOR(16, total=2, day=1), np.random.default_rng(1)
     >>> values = np.repeat([3, 9], 20_000)
@@ -328,6 +334,8 @@ class BiLOLOHA(LOLOHA):
     domain, total, day : int, float, float
         As of `TwoRounds`.
 
+    Examples
+    --------
     >>> BiLOLOHA(100, total=2, day=1).audit().holds
     True
     """
@@ -350,6 +358,8 @@ class OLOLOHA(LOLOHA):
     domain, total, day : int, float, float
         As of `TwoRounds`.
 
+    Examples
+    --------
     >>> OLOLOHA(100, total=2, day=1).protocol.hashes_to
     4
     """

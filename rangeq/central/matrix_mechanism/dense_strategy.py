@@ -52,6 +52,8 @@ class DenseStrategy(Strategy):
     ValueError
         Anything else.
 
+    Examples
+    --------
     >>> strategy = DenseStrategy([[1, 1], [1, 0], [0, 1]])
     >>> strategy.l1, strategy.l2_squared
     (2, 2)
@@ -190,9 +192,9 @@ class DenseStrategy(Strategy):
         if self._beside is not None:
             # The squared norm of an indicator is its width
             norms = (high - low).astype(np.float64)
-            self._require(_between(self._beside_sums, low, high), norms)
+            self._require(block_sum(self._beside_sums, low, high), norms)
         # A difference of prefix sums can round to below 0
-        return np.maximum(_between(self._sums, low, high), 0.0) / self.l2_squared
+        return np.maximum(block_sum(self._sums, low, high), 0.0) / self.l2_squared
 
     @cached_property
     def _sums(self) -> Floats:
@@ -291,8 +293,8 @@ def _prefix_sums(matrix: Floats) -> Floats:
     return sums
 
 
-def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
-    """The sum over a square block of a symmetric matrix, from its prefix sums."""
+def block_sum(sums: Floats, low: Integers, high: Integers) -> Floats:
+    """Return the sum over a square block of a symmetric matrix, from its prefix sums."""
     total: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
     return total
 

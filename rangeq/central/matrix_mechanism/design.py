@@ -178,6 +178,8 @@ def workload_optimal(
     ValueError, TypeError
         Another domain, promise or tolerance.
 
+    Examples
+    --------
     >>> from mechdesign import ZCDP
     >>> design = workload_optimal("ranges", 64, ZCDP("1/2"))
     >>> design.gap < 0.001, design.mechanism.audit().holds

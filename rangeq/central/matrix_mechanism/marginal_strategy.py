@@ -63,6 +63,8 @@ class MarginalStrategy(Strategy):
     ValueError
         Anything else, or entries beyond 2^25 (2^28 of residuals).
 
+    Examples
+    --------
     >>> MarginalStrategy((2, 3), [(0,), (0, 1)], [3, 1]).l1
     4
     """

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes, block_sum
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     View,
@@ -209,7 +209,7 @@ class ResidualStrategy(Strategy):
         # its mean
         means = widths**2 / np.array(self._sizes)[:, None]
         forms = [
-            _between(sums, low, high + 1)
+            block_sum(sums, low, high + 1)
             for sums, low, high in zip(self._sums, first, last, strict=True)
         ]
         return self._variances(np.array(forms), widths - means, means)
@@ -352,11 +352,6 @@ def _column_sums(side: Integers, power: int) -> npt.NDArray[Any]:
     columns = np.abs(side).astype(object) ** power
     sums: npt.NDArray[Any] = columns.sum(axis=0)
     return sums
-
-
-def _between(sums: Floats, low: Integers, high: Integers) -> Floats:
-    forms: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
-    return forms
 
 
 def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:

@@ -52,6 +52,8 @@ class SpectralStrategy(Strategy):
     ValueError
         Anything else, entries beyond 2^28, or a matrix that cannot be inverted.
 
+    Examples
+    --------
     >>> strategy = SpectralStrategy([1, 0, 0, 0], [1, 1])  # the cells themselves
     >>> strategy.l1, strategy.l2_squared
     (1, 1)
@@ -105,6 +107,8 @@ class SpectralStrategy(Strategy):
         InvalidWorkload, ValueError
             Another name; another size or largest entry.
 
+        Examples
+        --------
         >>> SpectralStrategy.of_workload("prefixes", 1 << 10).full_rank
         True
         """

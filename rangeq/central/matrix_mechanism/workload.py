@@ -238,6 +238,8 @@ class Workload:
     terms : tuple of Term
         At least one.
 
+    Examples
+    --------
     >>> workload = Workload.of("ranges", 256) + 10 * Workload.of("prefixes", 256)
     >>> workload.count, len(workload.terms)
     (33152, 2)
@@ -275,6 +277,8 @@ class Workload:
         ValueError
             A domain that is none, as for `CentralMechanism`.
 
+        Examples
+        --------
         >>> Workload.of(["ranges", "total"], (100, 4)).count
         5050
         """

@@ -98,6 +98,8 @@ class TDG(ConjunctionProtocol):
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
 
+    Examples
+    --------
     >>> TDG(sizes=[64] * 6, epsilon=1.0, n=10**6).granularity
     (4, 4, 4, 4, 4, 4)
     """
@@ -241,6 +243,8 @@ class HDG(TDG):
         than 1. None: every grid has as many users, so that it is d / (d + C(d, 2)), that is 2 / (d
         + 1).
 
+    Examples
+    --------
     >>> protocol = HDG(sizes={"age": 100, "income": 64}, epsilon=1.0, n=10**6)
     >>> protocol.line_granularity, protocol.granularity
     ((32, 32), (8, 8))

@@ -111,6 +111,8 @@ class WaveGrid(ConjunctionProtocol):
     ValueError
         What the protocol cannot do.
 
+    Examples
+    --------
     >>> WaveGrid(sizes=[64, 10], epsilon=1.0).report_bits
     15
     """
