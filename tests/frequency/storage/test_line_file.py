@@ -221,6 +221,7 @@ def test_a_file_may_have_any_number_of_keys(held, chunk, tmp_path, monkeypatch):
         check(PROTOCOL, header + b"".join(lines[k] for k in order), path)
 
 
+@pytest.mark.slow
 def test_the_keys_of_large_files_take_bounded_memory(tmp_path, monkeypatch):
     """Also what waits for its turn does."""
     monkeypatch.setattr(line_file, "_KEYS", 1 << 12)

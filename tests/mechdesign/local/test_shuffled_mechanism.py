@@ -84,12 +84,13 @@ def test_never_worse_than_randomised_response(name, k, n, epsilon, delta):
     assert design.variance <= worse * part * 1.003
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "part"),
     [
         ("prefixes", 0.62),
-        pytest.param("ranges", 0.74, marks=pytest.mark.slow),
-        pytest.param("histogram", 1.003, marks=pytest.mark.slow),
+        ("ranges", 0.74),
+        ("histogram", 1.003),
     ],
 )
 def test_figures_of_64_items(name, part):

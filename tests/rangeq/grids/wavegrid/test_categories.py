@@ -285,6 +285,7 @@ def test_intervals_cover() -> None:
 # ---------------------------------------------------------------------------------------- samples
 
 
+@pytest.mark.slow
 def test_samples_differ_as_much_as_answers_err() -> None:
     _, estimate = found()
     samples = estimate.samples(100_000, 24, np.random.default_rng(12))
@@ -474,6 +475,7 @@ def test_few_users_and_odd_domains(sizes: list[int]) -> None:
     assert nobody.answer({0: [0, sizes[0] - 1]}).value != 0
 
 
+@pytest.mark.slow
 def test_plans_take_categories_for_what_they_are() -> None:
     found = plan("conjunctions", SIZES, epsilon=2.0, n=100_000, categorical=NAMED)
     assert {one.name for one in found.candidates} == {"WaveGrid", "Uniform"}

@@ -180,6 +180,7 @@ def test_tempered_models_have_a_power_of_their_odds_and_as_much_together() -> No
     assert tempered(evidence, prior, np.zeros(5, dtype=bool)).tolist() == evidence.tolist()
 
 
+@pytest.mark.slow
 def test_a_tail_is_not_what_the_bulk_says_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ages from 18 on few are young, as fast as a gamma density rises: two kernels explain that.
 
