@@ -140,7 +140,7 @@ def test_prefixes_are_planned_by_their_own_errors(domain):
     found = ranking(task)
     last = np.indices(task.domain.sizes).reshape(len(task.domain), -1)
     for item in found.candidates:
-        ends = {i: (np.zeros_like(own), own) for i, own in enumerate(last)}
+        ends = {i: Between(np.zeros_like(own), own) for i, own in enumerate(last)}
         variances = item.protocol.variance(ends)
         assert item.error**2 == pytest.approx(np.mean(variances))
     assert found.best.name == "strategy"

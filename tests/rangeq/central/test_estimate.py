@@ -81,7 +81,7 @@ def test_unbiased_and_as_variable_as_predicted(m):
     """
     rng = np.random.default_rng(11)
     counts = rng.integers(0, 100, m.sizes)
-    asked = dict(enumerate(zip(*boxes(m), strict=True)))
+    asked = dict(enumerate(map(Between, *boxes(m))))
     truth = indicators(m) @ counts.ravel()
     errors = np.array([m.release(counts, rng).answer(asked).value - truth for _ in range(4000)])
     variances = m.variance(asked)

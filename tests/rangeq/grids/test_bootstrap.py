@@ -54,7 +54,7 @@ def test_shares_are_those_of_each_box() -> None:
 def covered(estimate: Any, records: Any, several: int) -> float:
     """How often intervals of random ranges cover."""
     left, right = np.sort(np.random.default_rng(7).integers(0, 32, size=(2, 60, several)), axis=0)
-    where = {place: (left[:, place], right[:, place]) for place in range(several)}
+    where = {place: Between(left[:, place], right[:, place]) for place in range(several)}
     low, high = estimate.answer(where).interval()
     true = truth(records, np.tile(np.arange(several), (60, 1)), left, right)
     assert ((low >= 0) & (high <= 1 + 1e-9)).all()

@@ -140,7 +140,7 @@ def test_intervals_of_waves_cover(epsilon, population) -> None:
     for _ in range(8):
         estimate = protocol.estimate(protocol.simulate(1, rng, records))
         assert isinstance(estimate, WaveEstimate)
-        where = {place: (left[:, place], right[:, place]) for place in (0, 1)}
+        where = {place: Between(left[:, place], right[:, place]) for place in (0, 1)}
         low, high = estimate.answer(where).interval()
         covered.append(((low <= true + 1e-9) & (true <= high + 1e-9)).mean())
     assert interval_of(np.array(covered))[1] > 0.88

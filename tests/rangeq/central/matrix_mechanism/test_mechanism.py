@@ -60,7 +60,7 @@ def test_answers_have_the_variances_that_are_stated(promise):
     estimates = [mechanism.release(truth, rng) for _ in range(runs)]
     for first, last in [(0, 0), (1, 2), (0, 2)]:
         errors = np.array([e.range(first, last) for e in estimates]) - truth[first : last + 1].sum()
-        stated = mechanism.variance((first, last))
+        stated = mechanism.variance(Between(first, last))
         assert estimates[0].answer(Between(first, last)).variance == pytest.approx(stated)
         kurtosis = 6 if isinstance(promise, Privacy) else 3
         assert abs((errors**2).mean() / stated - 1) < 7 * math.sqrt((kurtosis - 1) / runs)

@@ -241,8 +241,9 @@ def test_an_order_that_is_none_misleads() -> None:
     squares = np.zeros(2)
     for _ in range(60):
         jobs, first = rng.choice(9, 4, replace=False).tolist(), int(rng.integers(0, 15))
-        age = first, first + 14
-        held = np.isin(records[:, 1], jobs) & (records[:, 0] >= age[0]) & (records[:, 0] <= age[1])
+        age = Between(first, first + 14)
+        held = np.isin(records[:, 1], jobs)
+        held &= (records[:, 0] >= first) & (records[:, 0] <= first + 14)
         for k, one in enumerate((estimate, ordered)):
             squares[k] += (one.answer({"job": jobs, "age": age}).value - held.mean()) ** 2
     assert squares[0] < squares[1]
@@ -270,7 +271,7 @@ def test_intervals_cover() -> None:
         for _ in range(200):
             jobs, towns = (rng.choice(k, k // 2, replace=False).tolist() for k in (9, 12))
             first = int(rng.integers(0, 16))
-            where = {"job": jobs, "town": towns, "age": (first, first + 14), "smokes": 1}
+            where = {"job": jobs, "town": towns, "age": Between(first, first + 14), "smokes": 1}
             kept = rng.choice(list(where), rng.integers(1, 4), replace=False).tolist()
             low, high = estimate.answer({name: where[name] for name in kept}).interval(0.95)
             inside = np.ones(len(records), dtype=bool)

@@ -277,7 +277,7 @@ def test_large_domains() -> None:
             [np.minimum(rng.beta(2, 3, 40_000) * size, size - 1) for size in sizes], axis=1
         ).astype(np.int64)
         estimate = collected(best(sizes, 3.0, 40_000), records)
-        ask = {0: (sizes[0] // 5, sizes[0] // 2), 1: (0, sizes[1] // 3)}
+        ask = {0: Between(sizes[0] // 5, sizes[0] // 2), 1: Between(0, sizes[1] // 3)}
         expected = np.mean(
             (records[:, 0] >= sizes[0] // 5)
             & (records[:, 0] <= sizes[0] // 2)
@@ -303,7 +303,7 @@ def test_estimates_are_determined_by_aggregates() -> None:
 
 def test_queries_that_are_none_are_refused() -> None:
     estimate = collected(best([8, 5, 3], 1.0, 100), [[1, 1, 1]] * 50)
-    for question in ({}, {"z": (0, 1)}, {0: (0, 8)}, {0: (3, 2)}, {0: (0.0, 3)}, "012", 5):
+    for question in ({}, {"z": 1}, {0: "0:8"}, {0: Between(3, 2)}, {0: Between(0.0, 3)}, "012", 5):
         with pytest.raises(InvalidQuestion):
             estimate.answer(question)
     nothing = np.zeros((0, 2), dtype=int)
