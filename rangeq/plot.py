@@ -61,8 +61,10 @@ def density_map(
 
     Parameters
     ----------
-    estimate, unit : SpatialEstimate, and str, default "unit"
-        At least one report; the coordinates' unit, if the grid is not geographic.
+    estimate : SpatialEstimate
+        At least one report.
+    unit : str, default "unit"
+        Of the coordinates, if the grid is not geographic.
     truth : array_like, optional
         Of the grid's shape: the number of users in every cell, for a study where they are known. It
         is drawn beside the estimate, by the same colours.

@@ -131,9 +131,11 @@ class Code:
 
         Parameters
         ----------
-        words, index : numpy.ndarray of uint64, numpy.ndarray of int64
-            Words of ``bits`` bits; places in the codeword, 0 .. length - 1, that broadcast with
-            them.
+        words : numpy.ndarray of uint64
+            uint64, words of ``bits`` bits.
+        index : numpy.ndarray of int64
+            Places in the codeword, 0 .. length - 1, of a shape that broadcasts with that of the
+            words.
 
         Returns
         -------

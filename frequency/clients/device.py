@@ -1221,11 +1221,11 @@ def _node(word: Word, step: dict[str, Any]) -> _Node:
 
 
 def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int) -> _Node:
-    summand, fair = _lies(word, outcomes, lie), _below(word, outcomes)
+    lies, fair = _lies(word, outcomes, lie), _below(word, outcomes)
     add = _Field(*field).add if field else None
 
     def draw(item: int) -> int:
-        return add(item, summand()) if add else (item + summand()) % outcomes
+        return add(item, lies()) if add else (item + lies()) % outcomes
 
     def likely(coins: _Coins, item: int, number: int, most: int) -> int:
         if signs:
@@ -1237,7 +1237,7 @@ def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int
         return _Node(width, draw, likely, lambda report, item: report == item, idle=fair)
     return _Node(
         signs,
-        lambda item: _signs(item ^ summand(), signs),
+        lambda item: _signs(item ^ lies(), signs),
         likely,
         lambda report, item: report == _signs(item, signs),
         idle=lambda: _signs(fair(), signs),
@@ -1292,14 +1292,14 @@ def _hyperplane(word: Word, field: Any, dimension: int, lie: int, width: int) ->
     space = _Field(*field)
     q, powers = space.q, [space.q**place for place in range(dimension + 1)]
     firsts = [(power - 1) // (q - 1) for power in powers]
-    values, vectors = _lies(word, q, lie), _below(word, powers[-1])
+    lies, vectors = _lies(word, q, lie), _below(word, powers[-1])
 
     def vector(direction: int) -> int:
         place = bisect_right(firsts, direction) - 1
         return direction - firsts[place] + powers[place]
 
     def draw(item: int) -> int:
-        product, point, a = values(), vector(item), 0
+        product, point, a = lies(), vector(item), 0
         power = powers[bisect_right(powers, point) - 1]
         while not a:
             a = vectors()
@@ -1410,7 +1410,7 @@ def _channels(
     oracle: Any,
 ) -> _Node:
     every, minus, then = len(texts) * channels, _codeword(*code), _node(word, oracle)
-    turns, places = _lies(word, 2, lie), channels.bit_length() - 1
+    lies, places = _lies(word, 2, lie), channels.bit_length() - 1
     hashes = [_linear_hash(text, places) for text in texts]
 
     def mine(item: int) -> list[int]:
@@ -1419,7 +1419,7 @@ def _channels(
     def draw(item: int) -> int:
         index, signs = _belows(word, every, length), bytearray(_belows(word, every, 2))
         for channel in mine(item):
-            signs[channel] = minus(item, index[channel]) ^ turns()
+            signs[channel] = minus(item, index[channel]) ^ lies()
         indices = bytes(index) if width == 1 else struct.pack(f"<{every}{'__H_I'[width]}", *index)
         bytes_ = indices + signs.translate(_SIGNS) + then.draw(item).to_bytes(then.size, "little")
         return int.from_bytes(bytes_, "little")

@@ -735,8 +735,10 @@ class Channel(ABC):
 
         Parameters
         ----------
-        reports, items : structured numpy.ndarray, numpy.ndarray of int64
-            Shape (users,), of ``report_dtype``; and an item for each.
+        reports : structured numpy.ndarray
+            Shape (users,), of ``report_dtype``.
+        items : numpy.ndarray of int64
+            Shape (users,): an item for each report.
 
         Returns
         -------
@@ -759,8 +761,10 @@ class Channel(ABC):
 
         Parameters
         ----------
-        reports, numbers : structured numpy.ndarray, numpy.ndarray of int64
-            Shape (users,): blank reports, and numbers of 0 or more, modulo the size of the menu.
+        reports : structured numpy.ndarray
+            Shape (users,): blank reports.
+        numbers : numpy.ndarray of int64
+            Shape (users,), each 0 or more; those beyond the menu count on from its beginning.
         largest : int
             As for `menus`.
 

@@ -582,8 +582,10 @@ class InpEM(MarginalProtocol):
 
         Parameters
         ----------
-        names, weights : tuple of str, numpy.ndarray of float64
-            The attributes; and shape (sums, cells).
+        names : tuple of str
+            The attributes.
+        weights : numpy.ndarray of float64
+            Shape (sums, cells).
         seen, held : numpy.ndarray of float64
             The fractions of reports, and of users, in each cell.
 

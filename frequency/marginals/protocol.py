@@ -135,8 +135,10 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate, attributes : Aggregate, tuple of str
-            Of at least one of this protocol's reports; and 1 .. k distinct names.
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
 
         Returns
         -------
@@ -168,8 +170,10 @@ class MarginalProtocol(Protocol):
 
         Parameters
         ----------
-        aggregate, table : Aggregate, hashable
-            Of at least one of this protocol's reports; and as `tables_of` names it.
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        table : hashable
+            As `tables_of` names it.
 
         Returns
         -------

@@ -99,8 +99,10 @@ class OLH(Oracle):
 
         Parameters
         ----------
-        functions, items : numpy.ndarray, numpy.ndarray of int64
-            Shape (users,): integers in 0 .. `functions` - 1, and an item for each.
+        functions : numpy.ndarray
+            Shape (users,), integers in 0 .. `functions` - 1.
+        items : numpy.ndarray of int64
+            Shape (users,): an item for each.
 
         Returns
         -------

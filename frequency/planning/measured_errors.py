@@ -360,8 +360,8 @@ def _boxes(survey: Survey, rng: np.random.Generator) -> Iterator[dict[int, Any]]
     number = -(-_MOST // len(views))
     for places in views:
         yield {
-            place: _ends(ordered_attribute.bins, rng, number)
-            if isinstance(ordered_attribute := survey.schema.attributes[place], Ordered)
+            place: _ends(attribute.bins, rng, number)
+            if isinstance(attribute := survey.schema.attributes[place], Ordered)
             else rng.integers(0, survey.schema.sizes[place], number)
             for place in places
         }

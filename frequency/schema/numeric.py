@@ -6,6 +6,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import date
 from fractions import Fraction
@@ -57,8 +58,10 @@ class Ordered(ItemAttribute):
 
         Parameters
         ----------
-        items, part : numpy.ndarray of int64, numpy.ndarray of float64
-            The bins, 0 .. `bins` - 1; and the part, from 0 to 1.
+        items : numpy.ndarray of int64
+            The bins, 0 .. `bins` - 1.
+        part : numpy.ndarray of float64
+            From 0 to 1.
 
         Returns
         -------
@@ -71,8 +74,10 @@ class Ordered(ItemAttribute):
 
         Parameters
         ----------
-        items, rng : numpy.ndarray of int64, numpy.random.Generator
-            The bins, 0 .. `bins` - 1, shape (n,); and what draws.
+        items : numpy.ndarray of int64
+            The bins, 0 .. `bins` - 1: shape (n,).
+        rng : numpy.random.Generator
+            To draw with.
 
         Returns
         -------
@@ -108,12 +113,11 @@ class Ordered(ItemAttribute):
         except InvalidQuestion:
             # A value may hold colons as well: only a text that is none is read as a range
             ranges = list(Between.in_text(given)) if isinstance(given, str) else []
+            if len(ranges) == 1:
+                return self._span(ranges[0])
             for asked in ranges:
-                try:
+                with suppress(InvalidQuestion):
                     return self._span(asked)
-                except InvalidQuestion:
-                    if len(ranges) == 1:
-                        raise
             raise
 
     def _span(self, given: Between) -> Span:

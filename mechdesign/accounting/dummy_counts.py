@@ -119,9 +119,9 @@ class DummyCounts:
                 ),
             )
             best = arb(0)
-            for primary, other, neither in tests:
+            for p, q, rest in tests:
                 power, level = (
-                    neither + ball(first) * (primary - neither) + ball(second) * (other - neither)
+                    rest + ball(first) * (p - rest) + ball(second) * (q - rest)
                     for first, second in kinds
                 )
                 best = best.max(power - ball(ratio) * level)

@@ -86,8 +86,10 @@ class ConvexCertificate:
             The program that the mechanism is for.
         table : Table
             The mechanism.
-        planes, multipliers : tuple of SupportingPlane, tuple of Fraction
-            One for each node of the program, and one for each convex constraint.
+        planes : tuple of SupportingPlane
+            One for each node of the program.
+        multipliers : tuple of Fraction
+            One for each convex constraint.
         linear : Certificate
             That of the mechanism for the minorant.
 

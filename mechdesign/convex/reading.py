@@ -526,8 +526,10 @@ class ConvexProgram:
 
         Parameters
         ----------
-        planes, multipliers : sequence of SupportingPlane, sequence of Fraction
-            One for each node, and one for each constraint.
+        planes : sequence of SupportingPlane
+            One for each node.
+        multipliers : sequence of Fraction
+            One for each constraint.
 
         Returns
         -------

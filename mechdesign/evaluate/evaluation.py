@@ -236,8 +236,8 @@ def evaluate(
     people = [Population(name, given, users) for name, given in populations.items()]
     rng = np.random.default_rng(seed)
     asked = {name: list(family) for name, family in queries.items()}
-    for members in people:
-        sample = first(members.drawn(np.random.default_rng(0)))  # enough to check questions
+    for population in people:
+        sample = first(population.drawn(np.random.default_rng(0)))  # enough to check questions
         for family in asked.values():
             for where in family:
                 truth(where, sample)
@@ -247,10 +247,10 @@ def evaluate(
             with _named(name, epsilon):
                 made.append((name, float(epsilon), make(epsilon)))
     keys, cases, order = [], [], []
-    for place, members in enumerate(people):
-        repeated = [Repeat(members, number, asked, rng) for number in range(repeats)]
+    for place, population in enumerate(people):
+        repeated = [Repeat(population, number, asked, rng) for number in range(repeats)]
         for name, epsilon, protocol in made:
-            key = _key(name, epsilon, protocol, members, asked, seed=seed, confidence=confidence)
+            key = _key(name, epsilon, protocol, population, asked, seed=seed, confidence=confidence)
             for repeat in repeated:
                 keys.append((key, repeat.number))
                 case = Case(name, epsilon, protocol, repeat, key, confidence, functions)

@@ -339,8 +339,8 @@ def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
         symmetric = reduce_by_symmetry(program, image) is not None
     cells = [weight for row in table.weights for weight in row]
     if symmetric and cells == cells[::-1]:
-        coefficient, size = Fraction(1), len(cells)
-        equations += [{v: coefficient, size - 1 - v: -coefficient} for v in range(size // 2)]
+        unit, size = Fraction(1), len(cells)
+        equations += [{v: unit, size - 1 - v: -unit} for v in range(size // 2)]
     return _full_rank(equations, [v for v in range(variables) if v not in zero])
 
 

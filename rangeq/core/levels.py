@@ -189,8 +189,10 @@ class NodeLaw(NamedTuple):
 
         Parameters
         ----------
-        number, fraction : int and float, or numpy.ndarray
-            How many nodes there are in the sum, and which fraction of the users is in them, 0 to 1.
+        number : int or numpy.ndarray
+            How many nodes there are in the sum.
+        fraction : float or numpy.ndarray
+            The fraction of the users that are in them, 0 to 1.
 
         Returns
         -------
@@ -345,12 +347,16 @@ class Levels(Mixture):
 
     Parameters
     ----------
-    domain, epsilon, protocol : int, float or Rational, and str
-        The number of items, the privacy loss of one report, and the name that client and server
-        share.
-    channels, weights : tuple of Channel, and tuple of int
-        Of the levels, the coarsest first, some with more items, which nobody holds; and the
-        probability of each level, in units of 2^-64.
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    protocol : str
+        The protocol's name, which client and server share.
+    channels : tuple of Channel
+        Of the levels, the coarsest first; some may have more items, which nobody holds.
+    weights : tuple of int
+        The probability of each level, in units of 2^-64.
     tree : Tree, optional
         Over the domain, whose levels 1 .. height these are; None: all channels take the items.
     """

@@ -322,8 +322,10 @@ def consistent(
 
     Parameters
     ----------
-    tree, root : Tree, and float, default 1.0
-        The tree, and the sum of all its leaves.
+    tree : Tree
+        The tree.
+    root : float, default 1.0
+        The sum of all leaves.
     estimates : sequence of numpy.ndarray of float64
         One array for each level 1 .. height: shape (nodes of the level,).
     precisions : sequence of float or numpy.ndarray of float64

@@ -46,9 +46,12 @@ class GridChannel(GroupChannel):
 
     Parameters
     ----------
-    domain, epsilon, attributes : int, float or Rational, and Domain
-        The number of different records, the privacy loss of one report of a whole record, and what
-        records consist of.
+    domain : int
+        The number of different records.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    attributes : Domain
+        Of the records.
     grids : tuple of Grid
         Of one or more attributes each.
     oracle : str, class, Oracle or Mechanism

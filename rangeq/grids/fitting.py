@@ -310,16 +310,10 @@ def _position(edges: Edges, ends: Items) -> tuple[Items, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The distribution of one attribute, uniform within cells.
+    """The distribution of one attribute, uniform within cells."""
 
-    Parameters
-    ----------
-    edges, cells : tuple of int, and numpy.ndarray of float64
-        The starts of the cells, and the size; the frequencies of the cells, shape (cells,).
-    """
-
-    edges: Edges
-    cells: Floats
+    edges: Edges  #: The starts of the cells, and the size.
+    cells: Floats  #: Shape (cells,): their frequencies.
 
     @cached_property
     def _sums(self) -> Floats:
@@ -348,17 +342,10 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The distribution of two attributes, uniform within cells.
+    """The distribution of two attributes, uniform within cells."""
 
-    Parameters
-    ----------
-    edges, cells : tuple of (tuple of int, tuple of int), and numpy.ndarray of float64
-        Of each attribute the starts of the cells, and the size; the frequencies of the cells, shape
-        (cells of one, cells of the other).
-    """
-
-    edges: tuple[Edges, Edges]
-    cells: Floats
+    edges: tuple[Edges, Edges]  #: Of each attribute: the starts of the cells, and the size.
+    cells: Floats  #: Shape (cells of one, cells of the other): their frequencies.
 
     @cached_property
     def _sums(self) -> Floats:
@@ -421,17 +408,10 @@ _RESPONSE_ROUNDS = 1000
 
 
 class Response(NamedTuple):
-    """The result of `response_matrices`.
+    """The result of `response_matrices`."""
 
-    Attributes
-    ----------
-    planes, changes : list of Plane, and numpy.ndarray of float64
-        The matrix of each pair, and the mean over pairs of the change in each round: shape
-        (rounds,).
-    """
-
-    planes: list[Plane]
-    changes: Floats
+    planes: list[Plane]  #: The matrix of each pair.
+    changes: Floats  #: Shape (rounds,): the mean over pairs of the change in each round.
 
 
 def response_matrices(

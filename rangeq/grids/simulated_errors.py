@@ -62,8 +62,12 @@ def conjunction_errors(
     ----------
     system : callable
         What makes the protocol from attributes, epsilon and n: a class, or a function.
-    attributes, epsilon, n : Domain, float or Rational, and int
-        The attributes' sizes, the privacy loss of one report, and the number of users.
+    attributes : Domain
+        The sizes of the attributes.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    n : int
+        The number of users.
     like : ExpectedRecords, optional
         The population to expect; None: those of `rangeq.grids.sampling.REFERENCE_RECORDS`.
 

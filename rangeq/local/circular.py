@@ -31,8 +31,10 @@ class Blocks(PublicDraw):
 
     Parameters
     ----------
-    domain, epsilon : int, and float or Rational
-        The number of items of the circular domain, and the privacy loss of one report.
+    domain : int
+        The number of items of the circular domain.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     blocks : int
         The number of blocks: a divisor of the domain.
     oracle : str, class, Oracle or Mechanism

@@ -70,8 +70,10 @@ class Slots(Channel):
 
     Parameters
     ----------
-    domain, epsilon : int, and float or Rational
-        The number of items, and the privacy loss of one report, for a change of the whole set.
+    domain : int
+        The number of items.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, for a change of the whole set.
     base, size : Channel and int
         Of one item more, and the number of slots that a set is padded to.
     kept : tuple of int or None

@@ -24,19 +24,10 @@ _AT_ONCE = 1 << 22  # the most weights of items to hold at a time
 
 @dataclass(frozen=True)
 class OneAttribute(RecordChannel, Mixture):
-    """The channel of one random attribute of the record, with another attribute if one is given.
+    """The channel of one random attribute of the record, with another attribute if one is given."""
 
-    Parameters
-    ----------
-    domain, epsilon, attributes : as of `RecordChannel`
-        Of the whole records.
-    channels, given : tuple of Channel, and str or None
-        Of the attributes that are reported on, and the attribute that is reported with each of
-        them.
-    """
-
-    channels: tuple[Channel, ...]
-    given: str | None
+    channels: tuple[Channel, ...]  # of the attributes that are reported on
+    given: str | None  # the attribute that is reported with each of them
 
     kind: ClassVar[str] = "attribute"
 

@@ -157,16 +157,9 @@ class LikelihoodProtocol(ConjunctionProtocol):
 
 @dataclass(frozen=True)
 class PartWave(SquareWave):
-    """A square wave that is a part of a report.
+    """A square wave that is a part of a report; its epsilon is the part's share."""
 
-    Parameters
-    ----------
-    domain, epsilon, ratio : int, float or Rational, and Fraction
-        The number of items, the part's share, which the bandwidth is for, and the largest
-        likelihood ratio allowed, about exp(epsilon).
-    """
-
-    ratio: Fraction
+    ratio: Fraction  # the largest likelihood ratio allowed, about exp(epsilon)
 
     @property
     def max_ratio(self) -> Fraction:

@@ -79,8 +79,10 @@ class DBitFlip(Oracle):
 
         Parameters
         ----------
-        users, source : int, callable
-            How many sets; and what gives as many random 64-bit words as it is asked for.
+        users : int
+            How many sets.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
 
         Returns
         -------
@@ -105,8 +107,10 @@ class DBitFlip(Oracle):
         ----------
         items : numpy.ndarray of int64
             Shape (users,); ``domain`` stands for one that is not asked for.
-        reports, source : structured numpy.ndarray, callable
-            Shape (users,), changed in place; and as of `sets`.
+        reports : structured numpy.ndarray
+            Shape (users,): changed in place.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
         """
         # One place more, for the users of whom no item is asked for
         words = self._ones.draw(items, self.domain + 1, source)
@@ -117,8 +121,10 @@ class DBitFlip(Oracle):
 
         Parameters
         ----------
-        reports, items : structured numpy.ndarray, numpy.ndarray of int64
-            Shape (users,), an item for each report.
+        reports : structured numpy.ndarray
+            Shape (users,).
+        items : numpy.ndarray of int64
+            Shape (users,): an item for each.
 
         Returns
         -------

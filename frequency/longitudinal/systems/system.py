@@ -190,8 +190,10 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        users, source : int, callable
-            How many; and what gives as many random 64-bit words as it is asked for.
+        users : int
+            How many.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
 
         Returns
         -------
@@ -205,8 +207,10 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        lasting, values : structured numpy.ndarray, numpy.ndarray of int64
-            Shape (users,): what lasts, and the users' items.
+        lasting : structured numpy.ndarray
+            Shape (users,).
+        values : numpy.ndarray of int64
+            Shape (users,): their items.
 
         Returns
         -------
@@ -221,8 +225,10 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        lasting, items : structured numpy.ndarray, numpy.ndarray of int64
-            Shape (users,): what lasts, and what reports are about, as of `told_apart`.
+        lasting : structured numpy.ndarray
+            Shape (users,).
+        items : numpy.ndarray of int64
+            Shape (users,): what they are about, as of `told_apart`.
         source : callable
             As of `lasting`.
 
@@ -238,6 +244,8 @@ class LongitudinalSystem(ABC):
 
         Parameters
         ----------
-        reports, source : structured numpy.ndarray, callable
-            Shape (users,), copies of permanent reports, changed in place; and as of `lasting`.
+        reports : structured numpy.ndarray
+            Shape (users,): copies of permanent reports, changed in place.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
         """

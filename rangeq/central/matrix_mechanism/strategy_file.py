@@ -109,9 +109,11 @@ class StoredStrategy(NamedTuple):
 
     Attributes
     ----------
-    strategy, bound : Strategy, and float or None
-        What is measured; and what it was designed with: a lower bound on the mean variance of its
-        workload, per unit of noise variance and squared sensitivity; as the file says it.
+    strategy : Strategy
+        What is measured.
+    bound : float or None
+        What it was designed with: a lower bound on the mean variance of its workload, per unit of
+        noise variance and squared sensitivity; as the file says it.
     """
 
     strategy: Strategy

@@ -90,11 +90,15 @@ class WaveGrid(ConjunctionProtocol):
 
     Parameters
     ----------
-    sizes, epsilon, n : as of `ConjunctionProtocol`, or a Schema
-        Sizes up to 2^31: the estimate has at most 256 cells along an attribute, and 64 along each
-        of two, about equally frequent. An aggregate has at most 2^24 numbers, all pairs of 23 such
-        attributes. Of a `frequency.Schema` the categorical attributes and the values apart are
-        known. ``n`` is not used.
+    sizes : Schema, sequence of int, mapping or Domain
+        The number of values of each attribute. Sizes up to 2^31: the estimate has at most 256 cells
+        along an attribute, and 64 along each of two, about equally frequent. An aggregate has at
+        most 2^24 numbers, all pairs of 23 such attributes. See `ConjunctionProtocol`. Of a
+        `frequency.Schema` the categorical attributes are known.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
+    n : int, optional
+        Not used.
     categorical : sequence of str or int, default ()
         The attributes, by name or by place, whose values are categories: at most 256 each. With one
         or two values order does not matter.

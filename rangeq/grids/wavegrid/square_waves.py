@@ -156,9 +156,10 @@ class WaveCells(PublicDraw):
 
     Parameters
     ----------
-    domain, epsilon : int, and float or Rational
-        The number of different records of the waves' attributes, and the privacy loss of one
-        report.
+    domain : int
+        The number of different records of the waves' attributes.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report.
     waves : tuple of Wave or Partition
         One for each attribute.
     """
@@ -296,23 +297,14 @@ def information(oracle: SubsetSelection) -> float:
 
 
 class Heard(NamedTuple):
-    """The estimates from the reports of one part.
+    """The estimates from the reports of one part."""
 
-    Attributes
-    ----------
-    places, waves : tuple of int, and tuple of ValueSets
-        Of each attribute; halves have no waves.
-    law : ContrastLaw
-        The error law of the estimates of one report.
-    held : numpy.ndarray of float64
-        Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with
-        each configuration are in each cell. Of halves (2, 2).
-    """
-
-    places: tuple[int, ...]
-    law: ContrastLaw
+    places: tuple[int, ...]  # of its attributes
+    law: ContrastLaw  # the error law of the estimates of one report
+    # Shape (*configurations, *arcs): unbiased estimates of how many users who were asked with each
+    # configuration are in each cell. Of halves (2, 2).
     held: Floats
-    waves: tuple[ValueSets, ...] = ()
+    waves: tuple[ValueSets, ...] = ()  # of each attribute; of halves none
 
 
 def half_of(edges: Edges) -> Floats:
