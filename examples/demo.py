@@ -63,7 +63,7 @@ QUESTIONS = (
         "How late do flights leave? (from a table to answers in minutes; nobody is trusted)",
         "flights.py",
         (),
-        r"\(15, None\)\} +([\d.]+) +([\d.]+ to [\d.]+) +([\d.]+)",
+        r"first=15, last=None\)\} +([\d.]+) +([\d.]+ to [\d.]+) +([\d.]+)",
         "a quarter of an hour or more: {0} of them, 95 % interval {1}, truth {2}",
         "flights.png",
         "the estimated distribution of delays with its intervals, and the truth",
