@@ -59,7 +59,7 @@ reproduce: .venv/reproduce
 
 # Damaged and forged files: INPUTS of every format, or of FORMAT.
 fuzz: .venv/test
-	$(BIN)/python tools/fuzz.py --inputs $(or $(INPUTS),2000) --format $(or $(FORMAT),all)
+	$(BIN)/python -m tools.fuzz --inputs $(or $(INPUTS),2000) --format $(or $(FORMAT),all)
 
 # Other libraries, each in an environment of its own; writes docs/benchmarks.md.
 bench: .venv/test

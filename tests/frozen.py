@@ -25,7 +25,7 @@ from mechdesign import Privacy, named
 from rangeq import central
 from tests.contracts.examples import CENTRAL, COLLECTED
 from tests.contracts.test_answers import estimate_of, lists, names_of
-from tools.fuzz import KINDS
+from tools.fuzz.runner import KINDS
 
 PLACE = Path(__file__).parent
 NUMBERS, FILES = PLACE / "frozen.json", PLACE / "frozen.zip"

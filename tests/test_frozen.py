@@ -10,7 +10,7 @@ import pytest
 
 from tests.contracts.examples import COLLECTED
 from tests.frozen import FILES, NUMBERS, of_mechanisms, of_protocol
-from tools.fuzz import FORMATS
+from tools.fuzz.runner import FORMATS
 
 pytestmark = [pytest.mark.every_case, pytest.mark.of_rounding]
 

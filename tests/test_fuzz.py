@@ -13,34 +13,35 @@ import pytest
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("tools.fuzz", reason="the tests may be of an installed package")
-from tools import fuzz
+from tools.fuzz import runner
+from tools.fuzz.formats import LONGEST, Format
 
 
-@pytest.mark.parametrize("name", fuzz.FORMATS)
+@pytest.mark.parametrize("name", runner.FORMATS)
 def test_some_inputs_are_read_as_what_they_say_or_refused(name: str, tmp_path: Path) -> None:
-    form = fuzz.FORMATS[name](tmp_path)
-    inputs = [fuzz.input_of(form, 1, number) for number in range(60)]
+    form = runner.FORMATS[name](tmp_path)
+    inputs = [runner.input_of(form, 1, number) for number in range(60)]
     assert len(set(inputs)) > 40
-    assert [fuzz.input_of(form, 2, number) for number in range(60)] != inputs
+    assert [runner.input_of(form, 2, number) for number in range(60)] != inputs
     if name != "state":  # whose paths are those of this directory
-        again = fuzz.FORMATS[name](tmp_path)
-        assert [fuzz.input_of(again, 1, number) for number in range(60)] == inputs
-    verdicts = [fuzz.tried(form, data, k, fuzz.peak()).verdict for k, data in enumerate(inputs)]
+        again = runner.FORMATS[name](tmp_path)
+        assert [runner.input_of(again, 1, number) for number in range(60)] == inputs
+    verdicts = [runner.tried(form, data, k, runner.peak()).verdict for k, data in enumerate(inputs)]
     assert {*verdicts} == {"accepted", "refused"}
 
 
 @pytest.mark.slow
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert fuzz.main(["--inputs", "30", "--format", "ledger"]) == 0
+    assert runner.main(["--inputs", "30", "--format", "ledger"]) == 0
     header, row = capsys.readouterr().out.splitlines()
     assert header.split()[:5] == ["format", "inputs", "accepted", "refused", "findings"]
     name, inputs, accepted, refused, findings, *_ = row.split()
     assert (name, inputs, findings) == ("ledger", "30", "0")
     assert int(accepted) + int(refused) == 30
     kept = tmp_path / "input"
-    assert fuzz.main(["--format", "ledger", "--only", "3", "--keep", str(kept)]) == 0
-    form = fuzz.FORMATS["ledger"](tmp_path)
-    assert kept.read_bytes() == fuzz.input_of(form, 1, 3)
+    assert runner.main(["--format", "ledger", "--only", "3", "--keep", str(kept)]) == 0
+    form = runner.FORMATS["ledger"](tmp_path)
+    assert kept.read_bytes() == runner.input_of(form, 1, 3)
     assert capsys.readouterr().out.startswith("ledger 3: ")
 
 
@@ -51,7 +52,7 @@ def burn(seconds: float) -> None:
         pass
 
 
-class Costly(fuzz.Format):
+class Costly(Format):
     """A reader that takes a part of the limits, or more: the input says how much."""
 
     name: ClassVar[str] = "costly"
@@ -66,11 +67,11 @@ class Costly(fuzz.Format):
     def read(self, path: Path) -> Any:
         what, _, share = path.read_text().partition(" ")
         if what == "slow":
-            burn(float(share) * fuzz.SECONDS)
+            burn(float(share) * runner.SECONDS)
         elif what == "large":
-            return bytearray(b"x") * int(float(share) * 1e6 * fuzz.MEGABYTES)
+            return bytearray(b"x") * int(float(share) * 1e6 * runner.MEGABYTES)
         elif what == "refused":
-            burn(float(share) * fuzz.SECONDS)
+            burn(float(share) * runner.SECONDS)
             raise ValueError
         return None
 
@@ -81,15 +82,15 @@ class Costly(fuzz.Format):
 def verdict_of(place: Path, seconds: float, data: bytes) -> str:
     """What is said of an input to a costly reader, within so many seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fuzz, "SECONDS", seconds)
-        return fuzz.tried(Costly(place), data, 0, fuzz.peak()).verdict
+        patch.setattr(runner, "SECONDS", seconds)
+        return runner.tried(Costly(place), data, 0, runner.peak()).verdict
 
 
 def test_the_limits_are_those_that_are_promised_and_reject_what_takes_more(tmp_path: Path) -> None:
     """In a process of its own: one that has run other tests may have held more before."""
-    assert (fuzz.SECONDS, fuzz.MEGABYTES, fuzz.LONGEST) == (5, 500, 100_000)
-    assert len({kind.name for kind in fuzz.KINDS}) == len(fuzz.KINDS) == len(fuzz.FORMATS)
-    assert len(fuzz.input_of(Costly(tmp_path), 1, 0)) == fuzz.LONGEST
+    assert (runner.SECONDS, runner.MEGABYTES, LONGEST) == (5, 500, 100_000)
+    assert len({kind.name for kind in runner.KINDS}) == len(runner.KINDS) == len(runner.FORMATS)
+    assert len(runner.input_of(Costly(tmp_path), 1, 0)) == LONGEST
     cases = [
         (0.2, b"slow 0.5", "accepted"),
         (0.2, b"slow 1.5", "accepted after 0."),
@@ -105,7 +106,7 @@ def test_the_limits_are_those_that_are_promised_and_reject_what_takes_more(tmp_p
             assert len(verdict.split()) > 1 or found == verdict
 
 
-class Planted(fuzz.Format):
+class Planted(Format):
     """A reader with an error of every sort: the input says which."""
 
     name: ClassVar[str] = "planted"
@@ -125,9 +126,9 @@ class Planted(fuzz.Format):
             case b"crash":
                 raise KeyError("planted")
             case b"slow":
-                burn(fuzz.SECONDS + 0.1)
+                burn(runner.SECONDS + 0.1)
             case b"large":
-                return bytearray(b"x") * int(1.2e6 * fuzz.MEGABYTES)
+                return bytearray(b"x") * int(1.2e6 * runner.MEGABYTES)
             case b"die":
                 os._exit(7)
 
@@ -149,7 +150,7 @@ class Stuck(Planted):
 
 
 def test_a_process_that_hangs_is_found_and_ended() -> None:
-    summary = fuzz.fuzz(Stuck, 1, 1, hang=1.0)
+    summary = runner.fuzz(Stuck, 1, 1, hang=1.0)
     assert summary.findings == [(0, "the process did nothing for 1.0 s")]
 
 
@@ -157,9 +158,9 @@ def test_a_process_that_hangs_is_found_and_ended() -> None:
 def test_what_is_planted_is_found(tmp_path: Path) -> None:
     inputs, seed = 7, 10
     form = Planted(tmp_path)
-    planted = [fuzz.input_of(form, seed, number).decode() for number in range(inputs)]
+    planted = [runner.input_of(form, seed, number).decode() for number in range(inputs)]
     assert {*planted} == {"accept", "refuse", "crash", "lie", "slow", "large", "die"}
-    summary = fuzz.fuzz(Planted, inputs, seed)
+    summary = runner.fuzz(Planted, inputs, seed)
     messages = {
         "crash": "KeyError: 'planted'",
         "lie": "accepted, but it lies",
