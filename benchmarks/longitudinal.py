@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from frequency import GRR, SubsetSelection
 from frequency.longitudinal import Memoised
-from frequency.longitudinal.systems import (
+from frequency.longitudinal.published import (
     LGRR,
     LOSUE,
     OLOLOHA,

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar
 
+import rangeq.grids
 from frequency import HRR
 from frequency.schema import Domain
 from mechdesign.base import set_fields, whole
@@ -19,9 +20,6 @@ from rangeq.core import RangeProtocol, checked_shares
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import ExpectedRecords
 from rangeq.grids.simulated_errors import conjunction_errors
-from rangeq.grids.systems.haar import MSW
-from rangeq.grids.systems.hio_lhio import HIO, LHIO
-from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from rangeq.grids.wavegrid.protocol import WaveGrid, checked_apart, checked_categorical
 from rangeq.local.circular import CircularHistogram
 from rangeq.local.composite import ShiftedHistogram
@@ -266,9 +264,14 @@ def _costs(protocol: RangeProtocol) -> tuple[str, str]:
     return "D", "n D"
 
 
-_SYSTEMS: dict[str, type[ConjunctionProtocol]] = {
-    kind.__name__: kind for kind in (WaveGrid, HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform)
-}
+# The candidates, in order; the last one is the baseline.
+_SYSTEMS = "WaveGrid", "HDG", "TDG", "RangeCALM", "LHIO", "HIO", "MSW", "Uniform"
+
+
+def _system(name: str) -> type[ConjunctionProtocol]:
+    """A system of this name: published ones are loaded when they are asked for."""
+    system: type[ConjunctionProtocol] = getattr(rangeq.grids, name)
+    return system
 
 
 @dataclass(frozen=True)
@@ -332,9 +335,7 @@ class Conjunctions(Task):
         ordered = ", as if all attributes were ordered" if len(self.categorical) else ""
         return f"root mean square error of {asked}, over {where}{ordered}"
 
-    @property
-    def baseline(self) -> str:
-        return Uniform.__name__
+    baseline = _SYSTEMS[-1]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -343,7 +344,10 @@ class Conjunctions(Task):
     def _made(self, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
         wave_grid = partial(WaveGrid, self.domain, epsilon, n, self.categorical, apart=self.apart)
         if len(self.categorical):
-            return {"WaveGrid": wave_grid(), self.baseline: Uniform(self.domain, epsilon, n)}
+            return {
+                "WaveGrid": wave_grid(),
+                self.baseline: _system(self.baseline)(self.domain, epsilon, n),
+            }
         protocols = _made(self.domain, epsilon, n)
         if self.apart and "WaveGrid" in protocols:
             return {**protocols, "WaveGrid": wave_grid()}
@@ -353,7 +357,7 @@ class Conjunctions(Task):
         system = self._made(epsilon, n).get(name)
         if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
-        return self._offer(_SYSTEMS[name], system, epsilon, n)
+        return self._offer(_system(name), system, epsilon, n)
 
     def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
         if name == self.baseline:
@@ -400,7 +404,7 @@ class Conjunctions(Task):
 def _made(attributes: Domain, epsilon: float | Fraction, n: int) -> dict[str, ConjunctionProtocol]:
     """The systems that these attributes allow: not too many cells or levels, enough attributes."""
     systems = {}
-    for name, kind in _SYSTEMS.items():
+    for name in _SYSTEMS:
         with suppress(ValueError):
-            systems[name] = kind(attributes, epsilon, n)
+            systems[name] = _system(name)(attributes, epsilon, n)
     return systems

@@ -21,7 +21,7 @@ import pytest
 
 from frequency import GRR, HRR, OLH, OUE, SUE
 from frequency.heavy import degraded, information_bound, lower_bound
-from frequency.longitudinal.systems import LGRR, RAPPOR
+from frequency.longitudinal.published import LGRR, RAPPOR
 from frequency.marginals import InpHT, mutual_information
 from frequency.schema import Domain
 from mechdesign import Mechanism, Privacy, named
@@ -530,7 +530,7 @@ EXTREMAL = "mechdesign/local/test_extremal_mechanism.py::test_"
 ACCOUNTING = "mechdesign/accounting/test_"
 UNBIASED = "mechdesign/test_unbiased_design.py::test_"
 MARGINALS = "frequency/marginals/test_"
-LONGITUDINAL = "frequency/longitudinal/systems/test_"
+LONGITUDINAL = "frequency/longitudinal/published/test_"
 HEAVY = "frequency/heavy/test_"
 RANGES = "rangeq/test_sources.py::test_"
 MATRIX = "rangeq/central/matrix_mechanism/test_"

@@ -2,10 +2,10 @@ from . import plot
 from .error_bound import degraded, information_bound, lower_bound
 from .found import Found, Gate, NamedItems
 from .listing import InvalidString, Universe
-from .one_bit import FewBits, GenProt, OneBit
 from .prefix_tree import HeavyHitterProtocol, PrefixExtension, TreeHist
-from .succinct_histogram import Code, SuccinctHistogram
-from .unique_heavy_hitter import UniqueHeavyHitter
+from .published.one_bit import FewBits, GenProt, OneBit
+from .published.succinct_histogram import Code, SuccinctHistogram
+from .published.unique_heavy_hitter import UniqueHeavyHitter
 
 __all__ = [
     "Code",

@@ -1,9 +1,9 @@
 from .cells import granularities
 from .estimate import ConjunctionEstimate, PairwiseEstimate, PredictedError, ProductEstimate
 from .protocol import ConjunctionProtocol
-from .systems.haar import MSW, HaarHRR2D
-from .systems.hio_lhio import HIO, LHIO, HierarchicalHistogram2D
-from .systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
+from .published.haar import MSW, HaarHRR2D
+from .published.hio_lhio import HIO, LHIO, HierarchicalHistogram2D
+from .published.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
 from .wavegrid.estimate import WaveEstimate
 from .wavegrid.protocol import WaveGrid, best
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +29,11 @@ class GroupChannel(RecordChannel, Mixture):
     """A `Mixture` over records of which each group of users reports on one part."""
 
     kind: ClassVar[str] = "group"
+
+    @property
+    @abstractmethod
+    def part_places(self) -> tuple[tuple[int, ...], ...]:
+        """The attributes that each part tells of."""
 
     def _details(self) -> dict[str, Any]:
         oracles = sorted({channel.signature for channel in self._channels[0]})
@@ -76,6 +82,10 @@ class GridChannel(GroupChannel):
             if grid.cells not in made:
                 made[grid.cells] = self._oracle(grid.cells)
         return tuple(made[grid.cells] for grid in self.grids)
+
+    @property
+    def part_places(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(grid.places for grid in self.grids)
 
     def _oracle(self, cells: int) -> Oracle:
         if self.largest_table is not None and cells > self.largest_table:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from frequency.core import Aggregate, Channel, Protocol, Reports, checked_users
+from frequency.algebra import WORD
+from frequency.core import Aggregate, Channel, Mixture, Protocol, Reports, checked_users
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from mechdesign.base import Rational, set_fields
@@ -19,6 +20,29 @@ from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 MOST_GROUPS = 1 << 14  #: The most groups that users may be divided among.
+
+
+class Simulation(NamedTuple):
+    """How `rangeq.grids.simulated_errors` predicts the errors of a protocol's answers."""
+
+    largest: int = 64  # the most values of an attribute: larger ones are simulated with these
+    others: bool = True  # whether reports on a third attribute tell of a pair
+    #: The step between the epsilons and numbers of users that are simulated, in between which a
+    #: power law is assumed: 0 for simulations of just those that are asked about.
+    step: int = 0
+    #: The number of users from which errors are taken to stay as they are: what systems cannot see
+    #: is left by then.
+    most_users: float = 1e8
+
+
+class Miniature(NamedTuple):
+    """A protocol over some of the attributes of another, which stands for that."""
+
+    protocol: ConjunctionProtocol
+    #: The probabilities of a part of the other one that tells of one attribute, or of two.
+    alone: float
+    together: float
+    coarser: float = 1.0  # what squared errors of the other one are larger by
 
 
 @dataclass(frozen=True)
@@ -46,6 +70,8 @@ class ConjunctionProtocol(Protocol):
 
     #: The reason why nothing is fitted to the reports, if nothing is.
     untold: ClassVar[str] = "there is no model of them"
+
+    simulation: ClassVar[Simulation | None] = None  #: None: no errors are predicted.
 
     sizes: Any
     epsilon: float | Rational
@@ -122,6 +148,46 @@ class ConjunctionProtocol(Protocol):
         """
         checked = self.channel.require_own(aggregate)
         return self._estimate(checked).collected_by(self, checked)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups that users are divided among."""
+        assert isinstance(self.channel, Mixture)
+        return len(self.channel.parts)
+
+    @property
+    def errs_as_noise(self) -> bool:
+        """Whether answers are unbiased: errors fall as 1 / sqrt(n), alike on all populations."""
+        return False
+
+    def miniature(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> Miniature:
+        """Return this protocol over some attributes only, of perhaps fewer values.
+
+        Parameters
+        ----------
+        places : tuple of int
+            The attributes: two that are asked about, and perhaps a third.
+        sizes : tuple of int
+            Their numbers of values in the miniature.
+
+        Returns
+        -------
+        Miniature
+        """
+        return Miniature(replace(self, **self._shrunk(places, sizes)), *self._chances)
+
+    @property
+    def _chances(self) -> tuple[float, float]:
+        """The probabilities of a part that tells of one attribute, and of one about two."""
+        assert isinstance(self.channel, Mixture)
+        weights = self.channel.part_weights
+        return weights[0] / WORD, weights[-1] / WORD
+
+    def _shrunk(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> dict[str, Any]:
+        """The fields that differ in a miniature."""
+        # Hash functions would be simulated user by user, and the other one errs about as much
+        oracle = {"oracle": "OUE"} if getattr(self, "oracle", None) == "OLH" else {}
+        return {"sizes": list(sizes), **oracle}
 
     def _posterior(self, aggregate: Aggregate) -> WaveEstimate:
         """The estimate of `ConjunctionEstimate.fitted`, from the protocol's own reports."""

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from frequency.algebra import WORD
-from frequency.core import Aggregate, Mixture
+from frequency.core import Aggregate
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items, Rational, one_thread
-from rangeq.grids.channel import GridChannel
+from rangeq.grids.channel import GroupChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords
-from rangeq.grids.systems.haar import MSW, AttributeWaves
-from rangeq.grids.systems.hio_lhio import HIO, LHIO, HierarchicalHistogram2D, TreeSystem
-from rangeq.grids.systems.tdg_hdg_calm import HDG, TDG, RangeCALM, Uniform
-from rangeq.grids.wavegrid.protocol import WaveGrid
 from rangeq.grids.wavegrid.square_waves import WaveCells, WaveChannel
 
-#: The most values of a simulated attribute: fewer for `MSW`, whose fits take many steps.
-_COARSE, _COARSER = 64, 32
-
 _QUERIES = 100  # the number of queries of each collection
-
-#: The number of users from which errors are taken to stay as they are: what systems cannot see is
-#: left by then. Fits of square waves, of `MSW`, take long with so many.
-_MOST, _MOST_WAVES = 1e8, 1e7
 
 _USERS = 10_000  # the users of each group, where errors fall with their number as noise does
 
@@ -53,10 +41,9 @@ def conjunction_errors(
     ranges but that of all values; of one attribute, a range of that. Errors are those of
     collections with fixed seeds: of the system over three attributes, where one pair has as many
     users as a pair of all has, and the others stand for the information of the other attributes
-    about the two. Attributes of more than 64 values are simulated with 64, for `MSW` of more than
-    32 with 32. `WaveGrid` and `MSW` are simulated at epsilons that are powers of the square root of
-    2, and 1, 3, 10, 30, ... users (`MSW` at every other one of both); in between a power law is
-    assumed.
+    about the two. Attributes of more than 64 values are simulated with 64. `WaveGrid` is simulated
+    at epsilons that are powers of the square root of 2, and 1, 3, 10, 30, ... users; in between a
+    power law is assumed. A protocol's `Simulation` says how far it is another one there.
 
     Parameters
     ----------
@@ -84,19 +71,17 @@ def conjunction_errors(
         The system cannot serve these attributes.
     """
     protocol = system(attributes, epsilon, n)
-    if not isinstance(protocol, (TDG, TreeSystem, WaveGrid, MSW, Uniform)):
+    simulation = protocol.simulation
+    if simulation is None:
         return ()
-    simulated = _users_of_unbiased(protocol)
-    if simulated or isinstance(protocol, (TDG, Uniform)):
-        users = [(float(simulated or n), 1.0)]
-    else:
-        most = _MOST_WAVES if isinstance(protocol, MSW) else _MOST
-        users = _around(min(n, most), _user_node, math.log, isinstance(protocol, MSW))
-    epsilons = (
-        [(float(epsilon), 1.0)]
-        if isinstance(protocol, (TDG, Uniform))
-        else _around(float(epsilon), _epsilon_node, _gain, isinstance(protocol, MSW))
-    )
+    step = simulation.step
+    epsilons, users = [(float(epsilon), 1.0)], [(float(n), 1.0)]
+    if step:
+        epsilons = _around(float(epsilon), _epsilon_node, _gain, step)
+        users = _around(min(n, simulation.most_users), _user_node, math.log, step)
+    simulated = _USERS * protocol.groups if protocol.errs_as_noise else 0
+    if simulated:
+        users = [(float(simulated), 1.0)]
     nodes = [
         (near, round(number), weight * share)
         for near, weight in epsilons
@@ -113,19 +98,6 @@ def conjunction_errors(
     return tuple(
         (name, error) for (name, _), error in zip(simulations[0], errors.tolist(), strict=True)
     )
-
-
-def _users_of_unbiased(protocol: ConjunctionProtocol) -> int:
-    """Return how many users to simulate of protocols with errors as 1 / sqrt(n); 0 for others."""
-    unbiased = isinstance(protocol, HIO) or not getattr(protocol, "nonnegative", True)
-    return _USERS * _groups(protocol) if unbiased else 0
-
-
-def _groups(protocol: ConjunctionProtocol) -> int:
-    if isinstance(protocol, HIO):  # perhaps with a sketch of all
-        return math.prod(len(levels) for levels in protocol.levels)
-    assert isinstance(protocol.channel, Mixture)
-    return len(protocol.channel.parts)
 
 
 def _epsilon_node(k: int) -> float:
@@ -145,10 +117,9 @@ def _around(
     value: float,
     node: Callable[[int], float],
     scale: Callable[[float], float],
-    every_other: bool,
+    step: int,
 ) -> list[tuple[float, float]]:
     """The nodes next to a value, with their weights; a single one where the value is at it."""
-    step = 2 if every_other else 1
     k = step * math.ceil(2 * math.log2(value) / step)  # at least that of the node below
     while node(k) > value * (1 + 1e-9):
         k -= step
@@ -166,8 +137,9 @@ def _errors(
 ) -> tuple[tuple[str, float], ...]:
     protocol = system(attributes, epsilon, n)
     squares: dict[str, list[float]] = {}
-    on_any = _users_of_unbiased(protocol) > 0
-    runs = 4 if on_any else 2 if isinstance(protocol, (TDG, Uniform)) else 1  # as they take time
+    on_any = protocol.errs_as_noise
+    assert protocol.simulation is not None
+    runs = 4 if on_any else 1 if protocol.simulation.step else 2  # as they take time
     for run, places in enumerate(_chosen(attributes, like, runs)):
         small = _Miniature(protocol, places, n)
         populations = list(_populations(small.sizes, places, like))
@@ -229,65 +201,25 @@ class _Miniature:
     """
 
     def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:
-        if not isinstance(protocol, (TDG, LHIO, HierarchicalHistogram2D, WaveGrid)):
-            places = places[:2]  # what others say of a pair, no other attribute tells of
-        full = tuple(protocol.attributes.sizes[place] for place in places)
-        most = _COARSER if isinstance(protocol, MSW) else _COARSE
-        self.sizes = tuple(min(size, most) for size in full)
-        changes: dict[str, Any] = {"sizes": list(self.sizes)}
-        if isinstance(protocol, TDG):
-            names = ["granularity", *(["line_granularity"] if isinstance(protocol, HDG) else [])]
-            for name in names:
-                cells = getattr(protocol, name)
-                changes[name] = tuple(
-                    min(cells[place], size) for place, size in zip(places, self.sizes, strict=True)
-                )
-        if isinstance(protocol, WaveGrid):  # as if all were ordered
-            changes |= {"categorical": (), "pairs": None, "apart": ()}
-        if getattr(protocol, "oracle", None) == "OLH":  # simulated user by user
-            changes["oracle"] = "OUE"  # of about the same variance
-        self._protocol = replace(protocol, **changes)
+        assert protocol.simulation is not None
+        if not protocol.simulation.others:
+            places = places[:2]
+        most, full = protocol.simulation.largest, protocol.attributes.sizes
+        self.sizes = tuple(min(full[place], most) for place in places)
+        self._small = protocol.miniature(places, self.sizes)
         self._n, self._d = n, len(protocol.attributes)
-        whole, few = protocol.channel, self._protocol.channel
-        if isinstance(whole, WaveChannel) and isinstance(few, WaveChannel):
-            # In parts of what it is with these attributes alone
-            alone, few_alone = float(whole.chance_alone), float(few.chance_alone)
-            self._alone = alone / (few_alone or 1) * len(self.sizes) / self._d
-            pairs = len(self._protocol.attributes.pairs) / max(len(whole.asked_pairs), 1)
-            self._together = (1 - alone) / ((1 - few_alone) or 1) * pairs
-        elif isinstance(protocol.channel, Mixture):
-            weights = [weight / WORD for weight in protocol.channel.part_weights]
-            self._alone, self._together = weights[0], weights[-1]
-        else:
-            self._alone = self._together = 1 / _groups(protocol)
-        self._coarser = 1.0
-        if isinstance(protocol, RangeCALM):
-            self._coarser = math.prod(full[:2]) / math.prod(self.sizes[:2])
-        if isinstance(protocol, TreeSystem) and isinstance(self._protocol, TreeSystem):
-            for place, small in zip(places[:2], self._protocol.heights[:2], strict=True):
-                self._coarser *= protocol.heights[place] / max(small, 1)
 
     @property
-    def _channel(self) -> Mixture:
-        channel = self._protocol.channel
-        assert isinstance(channel, Mixture)
+    def _channel(self) -> GroupChannel:
+        channel = self._small.protocol.channel
+        assert isinstance(channel, GroupChannel)
         return channel
-
-    def _tells_of(self, part: int) -> tuple[int, ...]:
-        """The attributes that a part is about."""
-        channel = self._channel
-        if isinstance(channel, GridChannel):
-            return channel.grids[part].places
-        if isinstance(channel, WaveChannel):
-            return channel.part_places[part]
-        assert isinstance(channel, AttributeWaves)
-        return (part,)
 
     def squared_error(self, shares: Shares, rng: np.random.Generator) -> float:
         """The mean squared error of queries, from one collection."""
         asked = tuple(range(min(len(self.sizes), 2)))
         users = rng.multinomial(self._n, shares(asked).ravel()).reshape(self.sizes[:2])
-        estimate = self._protocol.estimate(self._collected(shares, users, rng))
+        estimate = self._small.protocol.estimate(self._collected(shares, users, rng))
         left, right = (
             np.stack(ends, axis=1)
             for ends in zip(*(_ranges(size, rng) for size in self.sizes[:2]), strict=True)
@@ -296,14 +228,15 @@ class _Miniature:
         answers = estimate.answers(asked, left, right)
         even = ((right - left + 1) / self.sizes[:2]).prod(axis=1)
         answers = np.where(np.isnan(answers), even, answers)  # nobody may have reported
-        return self._coarser * float(np.mean((answers - true) ** 2))
+        return self._small.coarser * float(np.mean((answers - true) ** 2))
 
     def _collected(self, shares: Shares, held: Items, rng: np.random.Generator) -> Aggregate:
         """Simulate the reports of the parts' users."""
         counted, left, rest = {}, held, float(self._n)
         for part, oracle in enumerate(self._channel.parts):
-            places = self._tells_of(part)
-            users = self._n * (self._alone if len(places) == 1 else self._together)
+            places = self._channel.part_places[part]
+            share = self._small.alone if len(places) == 1 else self._small.together
+            users = self._n * share
             if max(places) > 1 and len(places) > 1:
                 users *= self._d - 2
             if isinstance(self._channel, WaveChannel):

@@ -24,9 +24,9 @@ from frequency import (
     Tabular,
 )
 from frequency.core.mixture import Mixture
-from frequency.heavy.succinct_histogram import Channels
-from frequency.heavy.unique_heavy_hitter import CodeSign
-from frequency.longitudinal.systems import DBitFlip
+from frequency.heavy.published.succinct_histogram import Channels
+from frequency.heavy.published.unique_heavy_hitter import CodeSign
+from frequency.longitudinal.published import DBitFlip
 from frequency.marginals.expectation_maximisation import AttributeWise
 from frequency.marginals.fourier import Phase
 from frequency.marginals.whole_record import Records

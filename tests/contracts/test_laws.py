@@ -31,7 +31,7 @@ from frequency.core.mixture import Mixture, Relabelled
 from frequency.core.protocol import Protocol
 from frequency.heavy.sampled import Sampled, SampledOracle
 from frequency.heavy.spelt_prefixes import SpeltPrefixes
-from frequency.longitudinal import systems
+from frequency.longitudinal import published
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
@@ -80,7 +80,7 @@ CASES = {
     "SUE": Case(lambda: frequency.SUE(3, 1.0), bits=(0, 2, 3), ratio=SUE),
     "SubsetSelection": Case(lambda: frequency.SubsetSelection(4, 0.3), bits=(0, 1, 4)),
     "OLH": Case(lambda: frequency.OLH(4, 1.0)),
-    "BLH": Case(lambda: systems.BLH(4, 1.0)),
+    "BLH": Case(lambda: published.BLH(4, 1.0)),
     "HRR": Case(lambda: frequency.HRR(4, 1.0)),
     "HRR, t = 2": Case(lambda: frequency.HRR(4, 1.0, coefficients=2)),
     "ProjectiveGeometry": Case(lambda: frequency.ProjectiveGeometry(3, 1.0)),
@@ -234,7 +234,7 @@ def test_no_protocol_is_forgotten():
     known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
     known.add(InputProtocol)  # of which oracle is for its subclasses to say
     known.add(PartWave)  # of which a pair's law is the product
-    known.add(systems.DBitFlip)  # in a system: tests/frequency/longitudinal/systems
+    known.add(published.DBitFlip)  # in a system: tests/frequency/longitudinal/published
     known |= {Survey, SurveyChannel, Relabelled}  # the very reports of what they hold: test_survey
     for case in (*CASES.values(), *COMPARISONS.values()):
         protocol = case.make()

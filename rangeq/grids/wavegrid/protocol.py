@@ -11,7 +11,7 @@ from typing import Any, cast
 from frequency.core import Aggregate, checked_users, place_of
 from frequency.schema import Domain, Ordered, Schema
 from mechdesign.base import Rational, listed, set_fields, shown, whole
-from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.protocol import ConjunctionProtocol, Miniature, Simulation
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, of_waves
 from rangeq.grids.wavegrid.posterior import chosen_pairs, estimated
@@ -154,6 +154,20 @@ class WaveGrid(ConjunctionProtocol):
                 f" counts, more than {_MOST_COUNTS}"
             )
         super().__post_init__()
+
+    simulation = Simulation(step=1)
+
+    def miniature(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> Miniature:
+        # Parts have the users of this protocol, in proportion to what they are with few attributes
+        small = replace(self, sizes=list(sizes), categorical=(), pairs=None, apart=())
+        many, few = self.channel, small.channel
+        alone, few_alone = float(many.chance_alone), float(few.chance_alone)
+        pairs = len(small.attributes.pairs) / max(len(many.asked_pairs), 1)
+        return Miniature(
+            small,
+            alone / (few_alone or 1) * len(sizes) / len(self.attributes),
+            (1 - alone) / ((1 - few_alone) or 1) * pairs,
+        )
 
     @cached_property
     def channel(self) -> WaveChannel:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rangeq.grids.systems.hio_lhio import hierarchy_fit
+from rangeq.grids.published.hio_lhio import hierarchy_fit
 
 
 @pytest.mark.parametrize(

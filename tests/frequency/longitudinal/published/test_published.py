@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frequency.longitudinal.systems import (
+from frequency.longitudinal.published import (
     LGRR,
     LOSUE,
     OLOLOHA,

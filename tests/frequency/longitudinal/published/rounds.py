@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.longitudinal.systems import LGRR, LOLOHA, DBitFlipPM, LongitudinalSystem
-from frequency.longitudinal.systems.two_rounds import UnaryRounds
+from frequency.longitudinal.published import LGRR, LOLOHA, DBitFlipPM, LongitudinalSystem
+from frequency.longitudinal.published.two_rounds import UnaryRounds
 from tests.tape import WORD
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from frequency.core import Aggregate, Channel, Oracle, Protocol, Reports, channel_of, checked_users
 from frequency.heavy.found import Found
 from frequency.heavy.prefix_tree import HeavyHitterProtocol, check_request
+from frequency.heavy.published.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.heavy.sampled import Sampled, SampledOracle
-from frequency.heavy.unique_heavy_hitter import UniqueHeavyHitter
 from frequency.oracles import checked_size
 from mechdesign.base import Floats, Rational, set_fields, shown, whole
 

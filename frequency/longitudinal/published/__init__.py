@@ -10,9 +10,9 @@
 True
 """
 
-from frequency.longitudinal.systems.d_bit_flip import DBitFlip, DBitFlipPM
-from frequency.longitudinal.systems.system import LongitudinalSystem, SystemReports
-from frequency.longitudinal.systems.two_rounds import (
+from frequency.longitudinal.published.d_bit_flip import DBitFlip, DBitFlipPM
+from frequency.longitudinal.published.system import LongitudinalSystem, SystemReports
+from frequency.longitudinal.published.two_rounds import (
     BLH,
     LGRR,
     LOLOHA,

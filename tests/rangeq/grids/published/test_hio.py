@@ -11,8 +11,8 @@ import pytest
 
 from rangeq.grids.cells import tree_cells
 from rangeq.grids.channel import GridChannel, LevelSketch
-from rangeq.grids.systems import hio_lhio as hio
-from rangeq.grids.systems.hio_lhio import HIO, intervals
+from rangeq.grids.published import hio_lhio as hio
+from rangeq.grids.published.hio_lhio import HIO, intervals
 
 
 @pytest.mark.parametrize(("size", "branching"), [(1, 4), (7, 2), (16, 4), (21, 4)])

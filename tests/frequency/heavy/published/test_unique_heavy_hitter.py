@@ -16,7 +16,7 @@ from scipy import stats
 from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.algebra.exact_draws import WORD
 from frequency.heavy import Code, InvalidString, UniqueHeavyHitter
-from frequency.heavy.unique_heavy_hitter import CodeGate
+from frequency.heavy.published.unique_heavy_hitter import CodeGate
 from tests.contracts.oracle import exponential_below, ratio_of
 from tests.frequency.algebra.test_error_correcting_codes import codebook
 from tests.goodness_of_fit import FALSE_ALARM, goodness

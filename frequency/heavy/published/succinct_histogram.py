@@ -39,7 +39,7 @@ from frequency.heavy.error_bound import ItemErrors, null_of_signs
 from frequency.heavy.found import Found
 from frequency.heavy.listing import listed, nothing
 from frequency.heavy.prefix_tree import HeavyHitterProtocol
-from frequency.heavy.unique_heavy_hitter import CodeGate, code_of
+from frequency.heavy.published.unique_heavy_hitter import CodeGate, code_of
 from frequency.oracles import JLOracle
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from frequency.algebra import UnaryBits, uniform
 from frequency.core import Aggregate, Oracle, Reports, checked_users
-from frequency.longitudinal.systems.system import LongitudinalSystem
+from frequency.longitudinal.published.system import LongitudinalSystem
 from frequency.oracles import bits_at, column_sums, packed, symmetric_proof
 from mechdesign import Audit
 from mechdesign.base import BitSource, Floats, Items, exact_sum, set_fields, whole

@@ -19,8 +19,8 @@ from frequency import IncompatibleAggregate, InvalidReport, InvalidValue
 from frequency.algebra.exact_draws import WORD
 from frequency.algebra.hash_functions import Coins, LinearHash
 from frequency.heavy import Code, OneBit, SuccinctHistogram
-from frequency.heavy.succinct_histogram import LARGEST_STATE, ChannelsGate
-from frequency.heavy.unique_heavy_hitter import CodeGate
+from frequency.heavy.published.succinct_histogram import LARGEST_STATE, ChannelsGate
+from frequency.heavy.published.unique_heavy_hitter import CodeGate
 from tests.contracts.oracle import exponential_below, public_bit
 from tests.frequency.algebra.test_error_correcting_codes import codebook
 from tests.goodness_of_fit import FALSE_ALARM, goodness

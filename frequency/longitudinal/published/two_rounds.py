@@ -22,7 +22,7 @@ import numpy as np
 
 from frequency.algebra import bernoulli_bits, chances, uniform
 from frequency.core import Oracle, Reports
-from frequency.longitudinal.systems.system import LongitudinalSystem
+from frequency.longitudinal.published.system import LongitudinalSystem
 from frequency.oracles import GRR, OLH, OUE, SUE, UnaryEncoding, packed
 from mechdesign.base import BitSource, Items, Rational, set_fields, shown
 

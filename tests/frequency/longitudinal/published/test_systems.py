@@ -17,7 +17,7 @@ import pytest
 
 from frequency import InvalidValue, SubsetSelection
 from frequency.longitudinal import Memoised
-from frequency.longitudinal.systems import (
+from frequency.longitudinal.published import (
     LGRR,
     LOSUE,
     OLOLOHA,
@@ -30,7 +30,7 @@ from mechdesign.base.numbers import bit_source
 from tests.contracts.measure import law
 from tests.contracts.published import probability
 from tests.contracts.test_laws import equal, of_ratio
-from tests.frequency.longitudinal.systems.rounds import joint_law, response, worst_ratio
+from tests.frequency.longitudinal.published.rounds import joint_law, response, worst_ratio
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 SMALL: dict[str, LongitudinalSystem] = {

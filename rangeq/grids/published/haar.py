@@ -19,8 +19,8 @@ from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import PairwiseEstimate, ProductEstimate, even
 from rangeq.grids.fitting import Plane, agreeing
 from rangeq.grids.grid_likelihoods import Products, linear, overlap
-from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.tdg_hdg_calm import lines_of
+from rangeq.grids.protocol import ConjunctionProtocol, Simulation
+from rangeq.grids.published.tdg_hdg_calm import lines_of
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, Singles
 from rangeq.local.haar import HaarLevel
 from rangeq.local.square_wave import SquareWave
@@ -60,6 +60,10 @@ class HaarCoefficients(GroupChannel):
         domains = [2 << sum(level - 1 for _, level in levels) for levels in self.levels]
         made = {domain: HaarLevel(domain, self.epsilon) for domain in set(domains)}
         return tuple(made[domain] for domain in domains)
+
+    @property
+    def part_places(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(tuple(place for place, _ in levels) for levels in self.levels)
 
     def part_expression(self, part: int) -> list[Any]:
         steps = [
@@ -219,6 +223,10 @@ class AttributeWaves(GroupChannel):
     def parts(self) -> tuple[SquareWave, ...]:
         return tuple(SquareWave(size, self.epsilon) for size in self.attributes.sizes)
 
+    @property
+    def part_places(self) -> tuple[tuple[int, ...], ...]:
+        return tuple((place,) for place in range(len(self.parts)))
+
     def part_expression(self, part: int) -> list[Any]:
         return self.combination([part])
 
@@ -244,6 +252,8 @@ class MSW(ConjunctionProtocol):
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.5"
     untold: ClassVar[str] = "they tell of single attributes, and nothing of how these go together"
+    # Fits take many steps, and long with many users
+    simulation = Simulation(largest=32, others=False, step=2, most_users=1e7)
 
     smooth: bool = False
 

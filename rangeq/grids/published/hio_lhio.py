@@ -28,8 +28,8 @@ from rangeq.grids.channel import GridChannel, LevelSketch
 from rangeq.grids.estimate import Boxes, ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.fitting import Plane, agreeing, clean
 from rangeq.grids.grid_likelihoods import of_grids
-from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.systems.tdg_hdg_calm import lines_of
+from rangeq.grids.protocol import ConjunctionProtocol, Miniature, Simulation
+from rangeq.grids.published.tdg_hdg_calm import lines_of
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 
@@ -46,6 +46,8 @@ class TreeSystem(ConjunctionProtocol):
     oracle : str, class, Oracle or Mechanism, default "OLH"
         Of the cells of a grid, as for `rangeq.HierarchicalHistogram`.
     """
+
+    simulation = Simulation(step=1)
 
     branching: int = 4
     oracle: OracleChoice = "OLH"
@@ -71,6 +73,14 @@ class TreeSystem(ConjunctionProtocol):
         if cells > MOST_EDGES:
             raise ValueError(f"the attributes' trees have {cells} nodes, more than {MOST_EDGES}")
         return tuple(tree_cells(size, self.branching) for size in self.attributes.sizes)
+
+    def miniature(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> Miniature:
+        small = super().miniature(places, sizes)
+        # Variances are in proportion to the numbers of levels of both attributes
+        assert isinstance(small.protocol, TreeSystem)
+        heights = zip(places[:2], small.protocol.heights, strict=False)
+        coarser = math.prod(self.heights[place] / max(few, 1) for place, few in heights)
+        return small._replace(coarser=coarser)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -118,12 +128,22 @@ class HIO(TreeSystem):
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
     untold: ClassVar[str] = "few of them are on any pair of attributes"
+    simulation = Simulation(others=False, step=1)
+    errs_as_noise = True
+
+    @property
+    def groups(self) -> int:
+        return math.prod(height + 1 for height in self.heights)
+
+    @property
+    def _chances(self) -> tuple[float, float]:
+        return 1 / self.groups, 1 / self.groups  # of parts, or of levels in a sketch of all
 
     @cached_property
     def channel(self) -> GridChannel | LevelSketch:
         if max(self.attributes.sizes) > _MOST_VALUES:
             raise ValueError(f"an attribute of HIO has at most {_MOST_VALUES} values")
-        number = math.prod(height + 1 for height in self.heights)
+        number = self.groups
         if number > MOST_LEVELS:
             raise ValueError(
                 f"HIO would divide users among {number} levels, more than {MOST_LEVELS}"
@@ -346,9 +366,13 @@ class LHIO(TreeSystem):
         the single values by turns, as for `RangeCALM`.
     """
 
+    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
+
     nonnegative: bool = False
 
-    privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.4"
+    @property
+    def errs_as_noise(self) -> bool:
+        return not self.nonnegative
 
     @cached_property
     def channel(self) -> GridChannel:
@@ -362,7 +386,7 @@ class LHIO(TreeSystem):
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram2D(TreeSystem):
+class HierarchicalHistogram2D(LHIO):
     """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
 
     Range queries, section 6; thesis, section 7.1.2. As LHIO, but that no user is asked for the sum
@@ -374,19 +398,11 @@ class HierarchicalHistogram2D(TreeSystem):
         ``n`` is not used.
     """
 
-    nonnegative: bool = False
-
     privacy_source: ClassVar[str] = "range queries, section 6"
 
     @cached_property
     def channel(self) -> GridChannel:
         return _levels_of_pairs(self, with_root=False)
-
-    def _estimate(self, aggregate: Aggregate) -> PairwiseEstimate:
-        return _combined(self, self.channel, aggregate, self.nonnegative)
-
-    def _likelihoods(self, aggregate: Aggregate) -> Likelihoods:
-        return of_grids(self.attributes, self.channel, aggregate)
 
 
 def _levels_of_pairs(system: TreeSystem, with_root: bool) -> GridChannel:

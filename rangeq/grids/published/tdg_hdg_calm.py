@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from rangeq.grids.estimate import (
 )
 from rangeq.grids.fitting import Line, Plane, agreeing, clean, response_matrices
 from rangeq.grids.grid_likelihoods import GridErrors, of_grids
-from rangeq.grids.protocol import ConjunctionProtocol
+from rangeq.grids.protocol import ConjunctionProtocol, Miniature, Simulation
 from rangeq.grids.wavegrid.likelihoods import Likelihoods
 
 
@@ -59,6 +60,7 @@ class Uniform(ConjunctionProtocol):
     """
 
     untold: ClassVar[str] = "they say nothing of the records"
+    simulation = Simulation(others=False)
 
     @cached_property
     def channel(self) -> GridChannel:
@@ -105,6 +107,7 @@ class TDG(ConjunctionProtocol):
     """
 
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 4.5"
+    simulation = Simulation()
 
     granularity: int | tuple[int, ...] | None = None
     oracle: OracleChoice = "OLH"
@@ -176,6 +179,17 @@ class TDG(ConjunctionProtocol):
                 f" {shown(given)}"
             )
         return tuple(min(int(g), c) for g, c in zip(several, sizes, strict=True))
+
+    def _shrunk(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> dict[str, Any]:
+        return super()._shrunk(places, sizes) | self._shrunk_granularity(
+            "granularity", places, sizes
+        )
+
+    def _shrunk_granularity(
+        self, name: str, places: tuple[int, ...], sizes: tuple[int, ...]
+    ) -> dict[str, Any]:
+        cells = getattr(self, name)
+        return {name: tuple(min(cells[k], size) for k, size in zip(places, sizes, strict=True))}
 
     def _users_of_a_grid(self, places: int) -> float:
         """The number of users expected to report on a grid of so many attributes."""
@@ -284,6 +298,10 @@ class HDG(TDG):
         d, pairs = len(self.attributes), len(self.attributes.pairs)
         return (self._share / d,) * d + ((1 - self._share) / pairs,) * pairs
 
+    def _shrunk(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> dict[str, Any]:
+        lines = self._shrunk_granularity("line_granularity", places, sizes)
+        return super()._shrunk(places, sizes) | lines
+
     def _users_of_a_grid(self, places: int) -> float:
         grids = len(self.attributes) if places == 1 else max(len(self.attributes.pairs), 1)
         share = self._share if places == 1 else 1 - self._share
@@ -360,6 +378,15 @@ class RangeCALM(TDG):
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.2"
 
     nonnegative: bool = False
+
+    @property
+    def errs_as_noise(self) -> bool:
+        return not self.nonnegative
+
+    def miniature(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> Miniature:
+        full = [self.attributes.sizes[place] for place in places[:2]]
+        coarser = math.prod(full) / math.prod(sizes[:2])  # as many more cells are summed up
+        return super().miniature(places, sizes)._replace(coarser=coarser)
 
     def _check(self) -> None:
         super()._check()

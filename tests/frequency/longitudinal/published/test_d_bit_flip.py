@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from frequency import SUE, Aggregate, IncompatibleAggregate
-from frequency.longitudinal.systems import BLH, LGRR, DBitFlip, DBitFlipPM
+from frequency.longitudinal.published import BLH, LGRR, DBitFlip, DBitFlipPM
 from tests.contracts.oracle import OracleContract, Twin, reports_of, subset_bytes, weights_of
 from tests.contracts.test_laws import of_ratio
 from tests.contracts.test_proofs import check_law, check_ratio

@@ -1,0 +1,1 @@
+"""The published protocols for heavy hitters: succinct histograms, by the names of their parts."""

@@ -1,0 +1,1 @@
+"""The published systems for conjunctions of ranges over several attributes, by their names."""

@@ -1,1 +1,0 @@
-"""Systems for conjunctions of ranges over several attributes, under their published names."""
