@@ -386,7 +386,7 @@ class LHIO(TreeSystem):
 
 
 @dataclass(frozen=True)
-class HierarchicalHistogram2D(LHIO):
+class HierarchicalHistogram2D(TreeSystem):
     """HH_B for pairs of attributes: every B-adic rectangle, of every pair.
 
     Range queries, section 6; thesis, section 7.1.2. As LHIO, but that no user is asked for the sum
@@ -399,6 +399,10 @@ class HierarchicalHistogram2D(LHIO):
     """
 
     privacy_source: ClassVar[str] = "range queries, section 6"
+
+    nonnegative: bool = False
+    errs_as_noise = LHIO.errs_as_noise  # what is estimated of pairs is as in LHIO
+    _estimate, _likelihoods = LHIO._estimate, LHIO._likelihoods
 
     @cached_property
     def channel(self) -> GridChannel:
