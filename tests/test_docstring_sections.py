@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,15 @@ def docstrings(source: str) -> Iterator[tuple[str, str]]:
             yield getattr(node, "name", "file"), text
 
 
-def sources(*roots: str) -> Iterator[tuple[str, str]]:
-    for root in roots:
-        for path in sorted((Path(__file__).parent.parent / root).rglob("*.py")):
-            yield str(path), path.read_text(encoding="utf-8")
+@cache
+def documented() -> list[tuple[str, str, str]]:
+    """The files, names and docstrings of all packages."""
+    return [
+        (str(path), name, text)
+        for root in ROOTS
+        for path in sorted((Path(__file__).parent.parent / root).rglob("*.py"))
+        for name, text in docstrings(path.read_text(encoding="utf-8"))
+    ]
 
 
 def spills(text: str) -> bool:
@@ -158,21 +164,13 @@ def untyped(text: str) -> list[str]:
 
 
 def test_summaries_are_one_line() -> None:
-    spilling = [
-        f"{path}: {name}"
-        for path, source in sources(*ROOTS)
-        for name, text in docstrings(source)
-        if spills(text)
-    ]
+    spilling = [f"{path}: {name}" for path, name, text in documented() if spills(text)]
     assert spilling == []
 
 
 def test_parameters_and_attributes_have_types() -> None:
     found = [
-        f"{path}: {name}: {entry}"
-        for path, source in sources(*ROOTS)
-        for name, text in docstrings(source)
-        for entry in untyped(text)
+        f"{path}: {name}: {entry}" for path, name, text in documented() for entry in untyped(text)
     ]
     assert found == []
 

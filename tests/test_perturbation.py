@@ -89,6 +89,7 @@ def test_whole_numbers_stay_exact_and_symmetric_matrices_symmetric(functions) ->
     assert perturbation.numerical()
 
 
+@pytest.mark.slow
 def test_a_planted_difference_fails_only_when_it_is_repeated(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(SOURCE)
     (tmp_path / "conftest.py").write_text(

@@ -187,6 +187,7 @@ def test_reports_of_a_dask_dataframe(client):
         distributed.privatize(HRR(8, 1.0), frame["item"]).compute()
 
 
+@pytest.mark.slow
 def test_records_of_a_dask_dataframe(client):
     protocol = InpHT(Domain({"a": 2, "b": 3}), 2, 2.0)
     people = pd.DataFrame({"b": values(3, 2000), "a": values(2, 2000), "name": "x"})

@@ -75,6 +75,7 @@ def test_one_of_the_protocols_may_be_asked_for():
     assert "\ntaken, since it was asked for: HH_4 OUE\nHH_4 OUE: a range errs by" in str(found)
 
 
+@pytest.mark.slow
 def test_errors_are_predicted_in_words():
     found = plan_survey("ranges", PEOPLE, "age", epsilon=1, n=10_000)
     error = found.chosen.error

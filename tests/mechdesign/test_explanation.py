@@ -140,6 +140,7 @@ def moves(told: Explanation) -> list[tuple[str, list[tuple[int, int]]]]:
     return [step for step in steps if step[1]]
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(explanations(), st.fractions(0, 1), st.data())
 def test_what_one_person_risks_is_the_worst_of_all_observers(told, before, data):

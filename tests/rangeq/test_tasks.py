@@ -446,6 +446,7 @@ def test_details_of_tasks():
     }
 
 
+@pytest.mark.slow
 def test_the_system_taken_for_conjunctions() -> None:
     def taken(sizes: Any, epsilon: float, n: int) -> str:
         return plan("conjunctions", sizes, epsilon=epsilon, n=n).best.name

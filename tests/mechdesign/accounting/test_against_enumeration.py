@@ -156,6 +156,7 @@ def binary_delta(n, ratio):
 ROW = re.compile(r"\| ([0-9/]+) \| (.*) \|")
 
 
+@pytest.mark.slow
 def test_deltas_of_few_users_are_as_far_off_as_the_page_on_limits_says():
     page = Path(__file__).parents[3] / "docs" / "limits" / "shuffling.md"
     rows = [m for line in page.read_text(encoding="utf-8").splitlines() if (m := ROW.match(line))]
@@ -247,6 +248,7 @@ def listed(parts):
     return sums
 
 
+@pytest.mark.slow
 @given(
     parts=st.lists(summands(), min_size=1, max_size=3),
     shift=st.fractions(-4, 12, max_denominator=4),

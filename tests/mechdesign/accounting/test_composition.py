@@ -220,6 +220,7 @@ def test_floats_that_err_do_not_decide(monkeypatch):
         assert compose(losses).holds(Fraction(found), Fraction("1e-6"), 0.02)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_with_few_losses_is_averaged_over_them():
     noise, mu = GaussianLoss("1/50"), math.sqrt(1 / 50)
     losses = [PrivacyLoss.pure("0.5"), PrivacyLoss.pure("0.1"), PrivacyLoss.of(RESPONSE)]

@@ -756,6 +756,7 @@ def test_a_group_within_the_budget_costs_one_bound(monkeypatch):
     assert len(bounds) == 1
 
 
+@pytest.mark.slow
 def test_many_groups_are_remembered(monkeypatch):
     ledger = Ledger("2", delta="1e-6")
     for group in range(600):

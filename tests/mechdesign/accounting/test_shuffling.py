@@ -121,6 +121,7 @@ def test_equal_columns_among_others():
     assert bounds.delta_at_least(0) <= bounds.delta(0) < 0.1
 
 
+@pytest.mark.slow
 def test_a_profile_composes_to_nearly_the_same():
     bounds = shuffled(RESPONSE, 10_000)
     loss = bounds.profile

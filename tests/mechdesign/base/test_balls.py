@@ -69,6 +69,7 @@ def numbers() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_numbers_are_the_same_for_every_precision_of_the_caller() -> None:
     ctx.prec = 53
     alone = numbers()

@@ -139,6 +139,7 @@ def test_a_margin_is_axes_and_an_epsilon(people: Path, capsys: pytest.CaptureFix
     assert "a margin is AXES=EPSILON" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_count_at_the_cap_is_so_many_or_more(
     people: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

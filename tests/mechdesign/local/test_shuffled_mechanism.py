@@ -178,6 +178,7 @@ def test_queries_of_ones_own():
     assert design.central.delta(0.2) <= 1e-6
 
 
+@pytest.mark.slow
 def test_a_delta_that_allows_everything_still_hides_something():
     design = shuffle_optimal("histogram", 3, 10, 1.0, 0.9)
     assert design.central.delta(1.0) <= 0.9

@@ -68,6 +68,7 @@ def test_ranges() -> None:
     assert found("ranges", 16, {"own": partial(Flat, oracle=Exclusion)})["own"].bits == 4
 
 
+@pytest.mark.slow
 def test_marginals_conjunctions_and_heavy_hitters() -> None:
     sizes = {"a": 3, "b": 2, "c": 2}
     items = found("marginals", sizes, {"own": MargPS, "em": InpEM, "again": InpHT})

@@ -106,7 +106,8 @@ def test_nothing_is_printed_that_depends_on_the_table(curate):
         for kind in (["--force"], ["--force", "--quantile", "0.5"]):
             attributes = ALL if kind == ["--force"] else ["age"]
             code, out, err = curate(*kind, attributes=attributes)
-            assert (code, err) == (0, "")
+            assert code == 0
+            assert not err or err.startswith("strategy: "), err  # progress, where that takes long
             shown = out if kind == ["--force"] else out.split("quantile  age")[0]
             printed.add((len(kind), shown))
         assert load_release("a.release") is not None, k

@@ -258,6 +258,7 @@ def test_nothing_is_half_written(sample, monkeypatch):
     assert {path.name for path in Path().iterdir()} == {"a.release", "rows.csv"}
 
 
+@pytest.mark.slow
 def test_rows_are_read_again_as_the_items_that_they_stand_for(sample):
     """Those outside and missing too, of every kind of attribute, in files and in frames."""
     policies: dict[str, Any] = {"missing": "item", "outside": "item"}

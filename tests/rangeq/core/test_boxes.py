@@ -84,6 +84,7 @@ def best_ratio(shape):
     return best / CentralFlat(shape, 1.0).average_variance()
 
 
+@pytest.mark.slow
 def test_hierarchies_hardly_help_in_three_dimensions():
     """Section 5 and the abstract: in one dimension a hierarchy wins by far, with 3 or more
     dimensions flat is almost always better.

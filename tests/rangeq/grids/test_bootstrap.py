@@ -150,6 +150,7 @@ def test_too_many_boxes_have_no_interval() -> None:
         estimate.answer({0: list(range(0, 64, 2)), 1: list(range(0, 64, 2))}).interval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_intervals_of_hierarchies_cover(epsilon: float) -> None:
     """Of 600 answers of 10 collections 95 % are expected, and 92 to 98 measured."""

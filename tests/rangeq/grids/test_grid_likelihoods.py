@@ -238,6 +238,7 @@ def cover(kind: Any, seeds: range) -> tuple[float, float]:
     return float(np.mean(held[0::2])), float(np.mean(held[1::2]))
 
 
+@pytest.mark.slow
 def test_intervals_of_samples_cover() -> None:
     own, halved = cover(HDG, range(3))  # other seeds: 0.92 to 1.00, 0.63 to 0.82
     assert 0.9 < own <= 1.0

@@ -268,6 +268,7 @@ def test_each_level_has_the_best_short_oracle() -> None:
             assert oracle.report_bits <= 256
 
 
+@pytest.mark.slow
 def test_each_level_of_a_circular_hierarchy_has_the_best_oracle_of_few_cells() -> None:
     for epsilon in (0.2, 1.1, 3):
         protocol = found(100, epsilon, "ranges").protocol

@@ -107,6 +107,7 @@ def test_bad_input() -> None:
         Paired(8)
 
 
+@pytest.mark.slow
 def test_sets_of_pairs() -> None:
     """Users with several keys, each with a value: means over ranges of keys."""
     base, rng = HierarchicalHistogram(33, 4.0, 4, "OUE"), np.random.default_rng(6)

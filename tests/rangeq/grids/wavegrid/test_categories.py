@@ -369,6 +369,7 @@ def test_pairs_that_were_not_asked_about_follow_from_others() -> None:
 # ------------------------------------------------------------------------------------- two rounds
 
 
+@pytest.mark.slow
 def test_a_second_round_asks_about_the_pairs_that_matter() -> None:
     rng = np.random.default_rng(8)
     records = rng.integers(0, 5, size=(60_000, 8))

@@ -316,6 +316,7 @@ def test_queries_that_are_none_are_refused() -> None:
         estimate.answer({0: Between(0, 1)}).interval(1.5)
 
 
+@pytest.mark.slow
 def test_pairs_along_a_chain_explain_the_others() -> None:
     rng = np.random.default_rng(30)
     records = rng.integers(0, 8, (100_000, 5))
@@ -413,6 +414,7 @@ def test_missing_values_are_no_neighbours(size: int, epsilon: float, apart: int)
     assert apart == 1 or taken_for_near > 3 * error
 
 
+@pytest.mark.slow
 def test_a_few_per_cent_that_are_missing_are_not_taken_for_none() -> None:
     """If as many as any other value has were expected, intervals would hold two of three times."""
     inside = []
@@ -427,6 +429,7 @@ def test_a_few_per_cent_that_are_missing_are_not_taken_for_none() -> None:
     assert np.mean(inside) > 0.75
 
 
+@pytest.mark.slow
 def test_moderate_dependence_is_not_taken_for_none() -> None:
     """It is about as large as its error: old people smoke less."""
     inside = []
@@ -444,6 +447,7 @@ def test_moderate_dependence_is_not_taken_for_none() -> None:
     assert np.mean(inside) > 0.65  # with a prior probability of independence of 0.9, a half
 
 
+@pytest.mark.slow
 def test_missing_values_are_no_neighbours_in_pairs() -> None:
     """The old leave their income out, and the young do not; else incomes rise with age."""
     inside: list[list[bool]] = [[], []]
@@ -465,6 +469,7 @@ def test_missing_values_are_no_neighbours_in_pairs() -> None:
     assert told > 0.8 > without + 0.2
 
 
+@pytest.mark.slow
 def test_what_is_apart_is_checked_and_known_of_a_schema(tmp_path: Path) -> None:
     schema = Schema(
         [

@@ -233,6 +233,7 @@ def error_of(system: Any, records: Any, epsilon: float, several: int, size: int)
     return float(np.abs(estimate.answers(*asked) - truth(records, *asked)).mean())
 
 
+@pytest.mark.slow
 def test_errors_fall_on_a_checkerboard(monkeypatch: pytest.MonkeyPatch) -> None:
     people = [checkerboard(np.random.default_rng(seed), 200_000) for seed in (5, 25, 35)]
 

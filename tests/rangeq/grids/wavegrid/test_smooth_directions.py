@@ -74,6 +74,7 @@ def test_adjustments_are_those_of_a_dense_gaussian(
             )
 
 
+@pytest.mark.slow
 def test_local_terms_are_as_likely_as_they_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of all tables have them: with fits that do not give way they would seem to be a third.
 
