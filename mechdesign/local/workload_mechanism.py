@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mechdesign.base import Floats, Integers, ProgressMeter, Rational, one_thread, shown, whole
 from mechdesign.exceptions import InvalidPrior
 from mechdesign.local.bounds import most_valued
+from mechdesign.local.extremal_mechanism import local_privacy
 from mechdesign.local.optimality import (
     Criterion,
     least_favourable,
@@ -122,7 +123,7 @@ class WorkloadDesign:
 def workload_optimal(
     workload: str | npt.ArrayLike,
     domain: int,
-    epsilon: float | Rational,
+    epsilon: Privacy | float | Rational,
     criterion: str = "average",
     *,
     prior: npt.ArrayLike | None = None,
@@ -145,8 +146,8 @@ def workload_optimal(
         domain), as those of `mechdesign.local.patterns`.
     domain : int
         The number of inputs, 1 to 512.
-    epsilon : float, Fraction, int, str or Decimal
-        The privacy loss, from 1e-4 to 20. Every two inputs are neighbours.
+    epsilon : Privacy, float, Fraction, int, str or Decimal
+        The privacy loss, from 1e-4 to 20, or the privacy itself. Every two inputs are neighbours.
     criterion : str, default "average"
         "average": for inputs drawn from the prior. "worst": for the worst input.
     prior : array_like, optional
@@ -173,7 +174,7 @@ def workload_optimal(
     if criterion not in ("average", "worst"):
         raise ValueError(f"criterion must be 'average' or 'worst', got {shown(criterion)}")
     matrix, queries = gram(workload, k)
-    privacy = Privacy.from_epsilon(epsilon, neighbours="all")
+    privacy = local_privacy(epsilon)
     ratio = float(1 / max(privacy.alpha, Fraction(1, 1 << 40)))
     if not 1 + 1e-4 <= ratio <= 1e9:  # below, the values of a row are too close for floats
         raise ValueError(f"epsilon must be between 1e-4 and 20, got {shown(epsilon)}")

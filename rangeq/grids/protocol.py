@@ -23,7 +23,7 @@ MOST_GROUPS = 1 << 14  #: The most groups that users may be divided among.
 
 
 class Simulation(NamedTuple):
-    """The way in which `rangeq.grids.simulated_errors` predicts the errors of a protocol's answers."""
+    """The way in which the errors of a protocol's answers are simulated, to predict them."""
 
     largest: int = 64  # the most values of an attribute: larger ones are simulated with these
     others: bool = True  # whether reports on a third attribute tell of a pair

@@ -451,6 +451,14 @@ def test_no_bound_is_no_proof():
     assert design.gap > 0
 
 
+def test_a_privacy_is_taken_as_an_epsilon_is():
+    design = workload_optimal("ranges", 4, Privacy(alpha="1/3", neighbours="all"))
+    assert design.mechanism.privacy.alpha == Fraction(1, 3)
+    assert design.variance == pytest.approx(workload_optimal("ranges", 4, np.log(3)).variance, 1e-4)
+    with pytest.raises(ValueError, match="local privacy is between every two items"):
+        workload_optimal("ranges", 4, Privacy(alpha="1/3"))
+
+
 def test_one_input():
     for criterion in ("average", "worst"):
         design = workload_optimal("ranges", 1, 1.0, criterion)
