@@ -37,6 +37,7 @@ from mechdesign.base import (
     printable,
     reason,
     record,
+    require_version,
     shown,
     whole_number,
 )
@@ -302,10 +303,8 @@ def unpack(
         header = from_json(bytes(message[8:end]))
     except ValueError as error:
         raise ValueError(f"the header is not JSON: {error}") from error
-    version = header.get("version") if isinstance(header, dict) else None
-    if type(version) is not int or version not in versions:
-        read = ", ".join(map(str, versions))
-        raise ValueError(f"version {shown(version)}, this library reads {read}")
+    given = header.get("version") if isinstance(header, dict) else None
+    version = require_version(given, versions)
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
     record({"version": ANYTHING, "kind": TEXT, **versions[version]}).require(header)

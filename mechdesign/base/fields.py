@@ -1,8 +1,8 @@
 """The values that fields of files may hold: each has one declared type and range.
 
-A format is declared once, as a `FieldType` that is made of others, and every reader of it checks
-with `FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no
-text.
+A `Format` is declared once, of `FieldType`s that are made of others: what a file may hold, what an
+object has in its place, and how it is written. Nothing is guessed: a count is no flag, a text no
+number, and a list no text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ import json
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from mechdesign.base.files import opened, replacing
-from mechdesign.base.text import reason, shown
+from mechdesign.base.text import (
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    reason,
+    shown,
+    to_text,
+)
 from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
 #: Integers of files are less than this in absolute value, unless a field says otherwise.
@@ -30,6 +41,10 @@ _INTEGER = "(?:[0-9]+|0x[0-9a-f]+)"
 _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_INTEGER})?")
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True)
 class FieldType:
     """The values that a field may hold."""
@@ -37,6 +52,8 @@ class FieldType:
     what: str  # the same in words
     # given a value and the name of its place, raises ValueError for what may not be there
     check: Callable[[Any, str], None]
+    read: Callable[[Any], Any] = _same  # what an object has in the place of a value
+    write: Callable[[Any], Any] = _same  # the value of what an object has
 
     def require(self, value: Any, place: str = "") -> Any:
         """The value itself."""
@@ -88,11 +105,20 @@ def _those(what: str, test: Callable[[Any], bool]) -> FieldType:
 FLAG = _those("true or false", lambda value: isinstance(value, bool))
 TEXT = _those("a text", lambda value: isinstance(value, str))
 NOTHING = _those("null", lambda value: value is None)
-INTEGER_TEXT = _those(
-    "an integer as text", lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
+INTEGER_TEXT = replace(
+    _those(
+        "an integer as text", lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
+    ),
+    read=integer_from_text,
+    write=integer_to_text,
 )
-FRACTION_TEXT = _those(
-    "a fraction as text", lambda value: isinstance(value, str) and bool(_FRACTION.fullmatch(value))
+FRACTION_TEXT = replace(
+    _those(
+        "a fraction as text",
+        lambda value: isinstance(value, str) and bool(_FRACTION.fullmatch(value)),
+    ),
+    read=from_text,
+    write=to_text,
 )
 NUMBER = _those(
     "a finite number", lambda value: type(value) in (int, float) and math.isfinite(value)
@@ -127,11 +153,15 @@ def matching(what: str, pattern: str) -> FieldType:
 
 def optional(field: FieldType) -> FieldType:
     """The field, or null."""
-    return field | NOTHING
+    return replace(
+        field | NOTHING,
+        read=lambda value: None if value is None else field.read(value),
+        write=lambda value: None if value is None else field.write(value),
+    )
 
 
 def list_of(field: FieldType, most: int | None = None) -> FieldType:
-    """A list, of at most so many."""
+    """A list, of at most so many; in an object a tuple."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or (most is not None and len(value) > most):
@@ -140,11 +170,16 @@ def list_of(field: FieldType, most: int | None = None) -> FieldType:
             field.check(entry, f"{place}[{k}]")
 
     what = "a list" if most is None else f"a list of at most {most}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: tuple(map(field.read, value)),
+        lambda value: [*map(field.write, value)],
+    )
 
 
 def row_of(*fields: FieldType) -> FieldType:
-    """A list with one entry for each of some fields."""
+    """A list with one entry for each of some fields; in an object a tuple."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or len(value) != len(fields):
@@ -153,7 +188,12 @@ def row_of(*fields: FieldType) -> FieldType:
             field.check(entry, f"{place}[{k}]")
 
     what = f"a list of {len(fields)}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: tuple(f.read(entry) for f, entry in zip(fields, value, strict=True)),
+        lambda value: [f.write(entry) for f, entry in zip(fields, value, strict=True)],
+    )
 
 
 def array_of(field: FieldType) -> FieldType:
@@ -165,6 +205,13 @@ def array_of(field: FieldType) -> FieldType:
     every = list_of(FieldType(field.what, check))
     return FieldType(f"{field.what}, or lists of them", check)
 
+
+#: Integers of 64 bits, or lists of lists of them: in an object an array.
+INTEGERS = replace(
+    array_of(whole_number()),
+    read=lambda value: np.array(value, np.int64),
+    write=lambda value: value.tolist(),
+)
 
 _PLAIN = (bool, int, float, str, NoneType)
 
@@ -207,11 +254,19 @@ def table_of(field: FieldType, key: FieldType = TEXT) -> FieldType:
             key.check(name, f"a key of {place}")
             field.check(entry, f"{place}[{shown(name)}]")
 
-    return FieldType("an object", check)
+    return FieldType(
+        "an object",
+        check,
+        lambda value: {key.read(name): field.read(entry) for name, entry in value.items()},
+        lambda value: {key.write(name): field.write(entry) for name, entry in value.items()},
+    )
 
 
-def record(fields: Mapping[str, FieldType]) -> FieldType:
-    """An object with these keys, all of them and no others."""
+def record(fields: Mapping[str, FieldType], kind: Callable[..., Any] = dict) -> FieldType:
+    """An object with these keys, all of them and no others.
+
+    It is read as what ``kind`` makes of its entries, and written from the attributes of that.
+    """
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, dict):
@@ -227,8 +282,17 @@ def record(fields: Mapping[str, FieldType]) -> FieldType:
         for name, field in fields.items():
             field.check(value[name], f"{place}.{name}" if place else name)
 
+    def write(value: Any) -> dict[str, Any]:
+        entry = value.__getitem__ if isinstance(value, dict) else partial(getattr, value)
+        return {name: field.write(entry(name)) for name, field in fields.items()}
+
     what = f"an object with the keys {', '.join(fields)}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: kind(**{name: field.read(value[name]) for name, field in fields.items()}),
+        write,
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -339,48 +403,165 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def content_of(
-    path: str | os.PathLike[str],
-    kind: str,
-    versions: Mapping[int, Mapping[str, FieldType]],
-    *,
-    sealed: bool = True,
-) -> dict[str, Any]:
-    """Return what a JSON file of this kind holds."""
-    try:
-        with opened(path) as stream:
-            content = from_json(stream.read(JSON_BYTES + 1))
-    except UnicodeDecodeError as error:
-        name = kind.rpartition(".")[2]
-        raise InvalidFile(f"{path}: binary, as an aggregate is, and no {name} file") from error
-    except ValueError as error:
-        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != kind:
-        raise InvalidFile(
-            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
-        )
-    version = content.get("version")
+def require_version(version: Any, versions: Collection[int]) -> int:
+    """The version of a file, if it is one of those that are read."""
     if type(version) is not int or version not in versions:
         read = ", ".join(map(str, versions))
-        raise InvalidFile(f"{path}: version {shown(version)}, this library reads version {read}")
-    fields = {"format": TEXT, "version": ANYTHING, **versions[version]}
-    if sealed:
-        fields["digest"] = TEXT
-        if "digest" in content and content["digest"] != digest_of(content):
-            raise InvalidFile(
-                f"{path}: the digest does not match: the file was changed after it was written"
-            )
-    with intact(path):
-        record(fields).require(content)
-    return content
+        raise ValueError(f"version {shown(version)}, this library reads version {read}")
+    return version
 
 
-def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a file that `content_of` reads, with a digest, in one step or not at all."""
-    kept = {**content, "digest": digest_of(dict(content))}
-    text = spelt(json.dumps(kept, indent=1, allow_nan=False) + "\n")
-    with replacing(path) as stream:
-        stream.write(text)
+@dataclass(frozen=True)
+class Format:
+    """A kind of JSON document: its name, and its fields in each version that is read."""
+
+    name: str
+    versions: Mapping[int, Mapping[str, FieldType]]  # the last one is written
+    sealed: bool = True  # whether a document holds a digest of the rest of it
+
+    @property
+    def part(self) -> FieldType:
+        """A document within another one, which is read by a class of its own."""
+        return replace(record(self.versions[max(self.versions)]), read=_same)
+
+    def require(self, content: Any) -> dict[str, Any]:
+        """The content of a document; ValueError unless it is of this format, and intact."""
+        if not isinstance(content, dict) or content.get("format") != self.name:
+            kind = self.name.rpartition(".")[2]
+            raise ValueError(f"not a {kind} file (format {self.name!r} expected)")
+        version = require_version(content.get("version"), self.versions)
+        fields = {"format": TEXT, "version": ANYTHING, **self.versions[version]}
+        if self.sealed:
+            fields["digest"] = TEXT
+            if "digest" in content and content["digest"] != digest_of(content):
+                raise ValueError(
+                    "the digest does not match: the file was changed after it was written"
+                )
+        try:
+            record(fields).require(content)
+        except ValueError as error:
+            raise ValueError(f"malformed: {error}") from error
+        return content
+
+    def load(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return what a file of this format holds, as JSON has it."""
+        try:
+            with opened(path) as stream:
+                content = from_json(stream.read(JSON_BYTES + 1))
+        except UnicodeDecodeError as error:
+            kind = self.name.rpartition(".")[2]
+            raise InvalidFile(f"{path}: binary, as an aggregate is, and no {kind} file") from error
+        except ValueError as error:
+            raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
+        try:
+            return self.require(content)
+        except ValueError as error:
+            raise InvalidFile(f"{path}: {error!s:.300}") from error
+
+    def read(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Return what an object has in the place of each field of a document."""
+        fields = self.versions[content.get("version", max(self.versions))]
+        return {name: field.read(content[name]) for name, field in fields.items()}
+
+    def written(self, values: Any) -> dict[str, Any]:
+        """The document of an object, or of a dictionary, that has what `read` returns."""
+        version = max(self.versions)
+        content = record(self.versions[version]).write(values)
+        content = {"format": self.name, "version": version, **content}
+        return {**content, "digest": digest_of(content)} if self.sealed else content
+
+    def require_same(self, values: Any, content: dict[str, Any], but: str = "") -> None:
+        """Raise ValueError unless an object is written as its document has it, to the type."""
+        fields = self.versions[content["version"]]
+        written = record(fields).write(values)
+        for name in fields:
+            if name != but:
+                require_same(written[name], content[name])
+
+    def save(self, path: str | os.PathLike[str], values: Any) -> None:
+        """Write a file that `load` reads, in one step or not at all."""
+        text = spelt(json.dumps(self.written(values), indent=1, allow_nan=False) + "\n")
+        with replacing(path) as stream:
+            stream.write(text)
+
+
+class Document(ABC):
+    """An object that is kept in a JSON file, and made and checked again from what that says."""
+
+    form: ClassVar[Format]
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """Return what its file says, as `Format.read` returns it.
+
+        Returns
+        -------
+        dict of str to object
+            By the names of the fields.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+
+    @classmethod
+    @abstractmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> Self:
+        """Return the object of a document.
+
+        Parameters
+        ----------
+        content : dict of str to object
+            What the file says, as JSON has it: its fields have been checked.
+        where : str
+            What errors call the file.
+
+        Raises
+        ------
+        ValueError
+            It says something that is not true.
+        """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file (.json) that `load` reads, replacing one in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where; what is there is replaced.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+        self.form.save(path, self.content())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        object
+            Equal to the one that was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation
+            It is intact but claims what is not true.
+        """
+        content = cls.form.load(path)
+        with intact(path):
+            return cls.of_content(content, str(path))
 
 
 def spelt(text: str) -> bytes:
