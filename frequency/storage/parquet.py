@@ -26,7 +26,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from frequency.core import REPORTS, Channel, Reports, canonical, channel_of, differing, new_id
+from frequency.clients.device import canonical
+from frequency.core import REPORTS, Channel, Reports, channel_of, differing, new_id
 from frequency.storage.batch_file import (
     GROUP,
     REPLACED,

@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.core import Channel, Oracle, Protocol, Reports, canonical, channel_of, differing
+from frequency.clients.device import canonical
+from frequency.core import Channel, Oracle, Protocol, Reports, channel_of, differing
 from frequency.schema import Domain, Schema
 from frequency.storage.batch_file import BatchFile, ReportsFile, batch_of
 from frequency.storage.line_file import LineFile

@@ -54,18 +54,43 @@ class Errors(Protocol):
         ...
 
 
-class Released(Protocol):
-    """The part of a mechanism that a `CentralEstimate` needs."""
+class HistogramMechanism(ABC):
+    """The base of what releases a histogram once, with noise, for all queries."""
 
     @property
+    @abstractmethod
     def sizes(self) -> tuple[int, ...]:
         """The number of cells along each attribute."""
-        ...
 
     @property
+    def domain(self) -> int:
+        """The number of cells."""
+        return math.prod(self.sizes)
+
+    @property
+    @abstractmethod
     def errors(self) -> Errors:
-        """The variances of the answers."""
-        ...
+        """The variances of all queries, of the noise that is drawn."""
+
+    def variance(self, where: Any) -> Any:
+        """Return the variance of a release's `CentralEstimate.answer`, of the discrete noise.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            As for `CentralEstimate.answer`.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared users; an array for arrays of questions.
+
+        Raises
+        ------
+        InvalidQuestion, UnanswerableQuery
+            What is no question, or does not follow from what is measured.
+        """
+        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
 
 class CentralEstimate(ABC):
@@ -75,13 +100,13 @@ class CentralEstimate(ABC):
 
     Attributes
     ----------
-    mechanism : Released
+    mechanism : HistogramMechanism
         What released it.
     counts : numpy.ndarray of float64
         Of the mechanism's shape: the estimated number of users in each cell, read-only.
     """
 
-    def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
+    def __init__(self, mechanism: HistogramMechanism, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
         self._cells = cells.astype(np.float64)
         self._cells.setflags(write=False)
@@ -448,7 +473,9 @@ class Layered(CentralEstimate):
     `levels` are the noisy numbers of users in the nodes of each level from the top.
     """
 
-    def __init__(self, mechanism: Released, nodes: FewestNodes, levels: Sequence[Integers]) -> None:
+    def __init__(
+        self, mechanism: HistogramMechanism, nodes: FewestNodes, levels: Sequence[Integers]
+    ) -> None:
         self._nodes, self._levels = nodes, levels
         # The last cell may be a node of more than one level
         cells = np.indices(mechanism.sizes).reshape(len(mechanism.sizes), -1)

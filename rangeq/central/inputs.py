@@ -18,6 +18,7 @@ from mechdesign.base import (
     Integers,
     Rational,
     exact,
+    exact_sum,
     from_text,
     is_whole,
     printable,
@@ -120,10 +121,7 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
             places if len(shape) > 1 else k,
         )
     exactly = values.astype(np.int64)
-    half = (1 << 26) - 1
-    # Two halves: no sum overflows
-    total = (int((exactly >> 26).sum()) << 26) + int((exactly & half).sum())
-    if total > LARGEST_TOTAL:
+    if (total := exact_sum(exactly)) > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly
 

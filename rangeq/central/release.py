@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import pack, unpack
+from frequency.core import unsealed, write_sealed
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
 from mechdesign.base import (
@@ -53,8 +52,6 @@ from rangeq.central.released_quantiles import ReleasedQuantiles
 
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
 KIND, VERSION = "release", 2
-
-_DIGEST = 32
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
 
@@ -192,15 +189,8 @@ class Release:
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
-        digest = hashlib.sha256()
         with replacing(path) as stream:
-            for part in (
-                pack(header, b""),
-                *(level.astype("<i8").tobytes() for level in numbers),
-            ):
-                digest.update(part)
-                stream.write(part)
-            stream.write(digest.digest())
+            write_sealed(stream, header, *(level.astype("<i8").tobytes() for level in numbers))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
@@ -223,14 +213,10 @@ class Release:
             holds: of the schema, of the mechanism, of its noise.
         """
         with opened(path) as stream:
-            message = memoryview(stream.read())
+            message = stream.read()
         with intact(path, "no release"):
-            if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
-                raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(
-                message[:-_DIGEST], KIND, {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
-            )
-            return _release_of(header, body)
+            versions = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
+            return _release_of(*unsealed(message, KIND, versions))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):

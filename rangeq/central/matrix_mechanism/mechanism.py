@@ -25,8 +25,8 @@ from mechdesign.noise.discrete import (
     DiscreteGaussian,
     DiscreteLaplace,
 )
-from rangeq.central.estimate import Summed
-from rangeq.central.inputs import Query, histogram
+from rangeq.central.estimate import HistogramMechanism, Summed
+from rangeq.central.inputs import histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
 
@@ -125,7 +125,7 @@ class MatrixErrors:
         return self.noise * self.strategy.workload_variance(boxes)
 
 
-class MatrixMechanism:
+class MatrixMechanism(HistogramMechanism):
     """The numbers of a strategy with integer noise that keeps a promise exactly.
 
     Parameters
@@ -156,13 +156,7 @@ class MatrixMechanism:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells along each attribute."""
         return self.strategy.sizes
-
-    @property
-    def domain(self) -> int:
-        """The number of cells."""
-        return math.prod(self.sizes)
 
     @cached_property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -314,28 +308,7 @@ class MatrixMechanism:
 
     @cached_property
     def errors(self) -> MatrixErrors:
-        """The variances of the answers, of the noise that is drawn."""
         return MatrixErrors(self.strategy, self.noise_variance)
-
-    def variance(self, where: Any) -> Any:
-        """Return the variance of a release's answer, in squared users.
-
-        Parameters
-        ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            As for `CentralEstimate.answer`.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            An array for arrays of questions.
-
-        Raises
-        ------
-        InvalidQuestion, UnanswerableQuery
-            What is no question, or does not follow from what is measured.
-        """
-        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
     def workload_variance(self, workload: Any) -> float:
         """Return the mean variance of a workload's queries.
