@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -390,11 +390,15 @@ def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
 def _second_of(value: Any) -> np.datetime64 | None:
     """A date or time to the second, None for others."""
     time = time_of(value)
-    if time is None:
-        return None
-    (second,) = seconds(np.array([time]))
-    result: np.datetime64 = second
-    return result
+    return None if time is None else cast("np.datetime64", seconds(np.array([time]))[0])
+
+
+def require_columns(names: Sequence[str], there: Sequence[Any]) -> None:
+    """Raise UnknownColumn unless a table has each of some columns once."""
+    for name in names:
+        if there.count(name) != 1:
+            many = "more than one column" if name in there else "no column"
+            raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
 
 
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
@@ -419,10 +423,7 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
                 "expected a table: a DataFrame of pandas, polars or pyarrow, or a mapping of names"
                 f" to columns, got a {type(table).__name__}"
             )
-    for name in names:
-        if there.count(name) != 1:
-            many = "more than one column" if name in there else "no column"
-            raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
+    require_columns(names, there)
     columns = [Column(name, column(name)) for name in names]
     lengths = {len(each) for each in columns}
     if len(lengths) > 1:

@@ -69,7 +69,11 @@ class FieldType:
                     other.check(value, place)
                 except ValueError as second:
                     # What is wrong deeper inside says more than that it is neither
-                    inside = [error for error in (first, second) if _is_inside(error, place)]
+                    inside = [
+                        error
+                        for error in (first, second)
+                        if isinstance(error, _Wrong) and error.place != place
+                    ]
                     if len(inside) == 1:
                         raise inside[0] from None
                     raise _wrong(value, place, what) from None
@@ -84,10 +88,6 @@ class _Wrong(ValueError):
     def __init__(self, message: str, place: str) -> None:
         super().__init__(message)
         self.place = place
-
-
-def _is_inside(error: ValueError, place: str) -> bool:
-    return isinstance(error, _Wrong) and error.place != place
 
 
 def _wrong(value: Any, place: str, what: str) -> _Wrong:
@@ -516,6 +516,11 @@ class Document(ABC):
             What the file says, as JSON has it: its fields have been checked.
         where : str
             What errors call the file.
+
+        Returns
+        -------
+        object
+            Of this class.
 
         Raises
         ------

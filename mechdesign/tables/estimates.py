@@ -136,7 +136,7 @@ class PeopleEstimate(ABC):
     def variance(self) -> float:
         """The variance of `value`, estimated without bias, then moved into its possible range."""
         errors = self.errors_of_sum
-        return min(max(errors.variances, errors.least), errors.worst)
+        return float(min(max(errors.variances, errors.least), errors.worst))
 
     @property
     def worst_variance(self) -> float:

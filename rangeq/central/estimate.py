@@ -221,7 +221,9 @@ class CentralEstimate(ABC):
         ValueError
             For a confidence outside of (0, 1).
         """
-        return _z(confidence) * deviation + 0.5
+        # The wider of the normal and the Laplace quantile, in deviations
+        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
+        return z * deviation + 0.5
 
     def cdf(self, attribute: str | int | None = None) -> Floats:
         """Return every prefix along an attribute over the estimated total, ending with 1.
@@ -445,11 +447,6 @@ class CentralEstimate(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.mechanism!r}>"
-
-
-def _z(confidence: float) -> float:
-    """The wider of the normal and the Laplace quantile, in deviations."""
-    return max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
 
 
 class Summed(CentralEstimate):

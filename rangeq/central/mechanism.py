@@ -16,12 +16,12 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign import Audit, Privacy
-from mechdesign.base import Floats, Integers, Rational, bit_source, set_fields, shown
+from mechdesign.base import Floats, Integers, Rational, bit_source, fraction, set_fields, shown
 from mechdesign.noise.discrete import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discrete_laplace
 from rangeq.central.estimate import CentralEstimate, Errors, HistogramMechanism, Number
-from rangeq.central.inputs import Query, checked_shape, fraction, histogram
+from rangeq.central.inputs import Query, checked_shape, histogram
 from rangeq.core import BoxTree, LevelInference, pairs_together, queries
 
 # ------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from mechdesign.base import (
 )
 from mechdesign.noise.discrete import DiscreteLaplace
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.inputs import cells_along, stored_number
+from rangeq.central.inputs import STORED_NUMBER, cells_along
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
@@ -55,21 +55,21 @@ KIND, VERSION = "release", 2
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
 
+_SIMPLE = record({"name": one_of(CentralFlat.__name__, Wavelet.__name__), "epsilon": STORED_NUMBER})
+
+_TREE = record(
+    {
+        "name": one_of(Hierarchy.__name__),
+        "epsilon": STORED_NUMBER,
+        "branching": array_of(whole_number(1)),
+        "inference": FLAG,
+        "budget": list_of(STORED_NUMBER),
+    }
+)
+
 _FIELDS = {
     "schema": ANYTHING,  # which `Schema.of_content` checks
-    "mechanism": record(
-        {"name": one_of(CentralFlat.__name__, Wavelet.__name__), "epsilon": FRACTION_TEXT}
-    )
-    | record(
-        {
-            "name": one_of(Hierarchy.__name__),
-            "epsilon": FRACTION_TEXT,
-            "branching": array_of(whole_number(1)),
-            "inference": FLAG,
-            "budget": list_of(FRACTION_TEXT),
-        }
-    )
-    | MATRIX_MECHANISM,
+    "mechanism": _SIMPLE | _TREE | MATRIX_MECHANISM,
     "alphas": list_of(optional(FRACTION_TEXT)),
 }
 
@@ -309,16 +309,12 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
     """A settled mechanism as JSON has it. Its shape is that of the schema."""
     if isinstance(mechanism, MatrixMechanism):
         return mechanism_content(mechanism)
-    content = {"name": type(mechanism).__name__, "epsilon": to_text(mechanism.given_epsilon)}
-    if not isinstance(mechanism, Hierarchy):
-        return content
-    budget = [to_text(share) for share in mechanism.shares]
-    parameters = {
-        "branching": mechanism.branching,
-        "inference": mechanism.inference,
-        "budget": budget,
-    }
-    return {**content, **parameters}
+    form = _TREE if isinstance(mechanism, Hierarchy) else _SIMPLE
+    exact = {"epsilon": mechanism.given_epsilon, "budget": mechanism.shares}
+    content: dict[str, Any] = form.write(
+        {**vars(mechanism), **exact, "name": type(mechanism).__name__}
+    )
+    return content
 
 
 def _alphas(mechanism: Releasing) -> list[str | None]:
@@ -351,7 +347,8 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     if by_matrix:
         mechanism, numbers = mechanism_of_content(content, sizes, numbers)
     else:
-        mechanism = _mechanism_of(content, sizes)
+        stated = (_TREE if "budget" in content else _SIMPLE).read(content)
+        mechanism = _MECHANISMS[stated.pop("name")](sizes, **stated)
     mechanism.audit().require()
     written = _header(schema, _settled(schema, mechanism))
     require_same(written, {key: header[key] for key in written})
@@ -362,12 +359,3 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     parts = np.split(numbers, ends[:-1])
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
     return Release(schema, mechanism, levels, header.get("reproducible", False))
-
-
-def _mechanism_of(content: dict[str, Any], sizes: tuple[int, ...]) -> CentralMechanism:
-    epsilon = stored_number(content["epsilon"])
-    if "budget" not in content:
-        kind = Wavelet if content["name"] == Wavelet.__name__ else CentralFlat
-        return kind(sizes, epsilon)
-    budget = [stored_number(share) for share in content["budget"]]
-    return Hierarchy(sizes, epsilon, content["branching"], content["inference"], budget)

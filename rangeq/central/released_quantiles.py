@@ -15,11 +15,11 @@ from mechdesign import Privacy
 from mechdesign.base import (
     ANYTHING,
     FLAG,
-    FRACTION_TEXT,
     Document,
     Format,
     aligned,
     brief,
+    fraction,
     list_of,
     listed,
     one_of,
@@ -28,7 +28,7 @@ from mechdesign.base import (
     whole,
     whole_number,
 )
-from rangeq.central.inputs import fraction, histogram, stored_number
+from rangeq.central.inputs import STORED_NUMBER, histogram
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 
 #: What releases quantiles and nothing else.
@@ -38,15 +38,13 @@ _MECHANISMS: dict[str, type[QuantileMechanism]] = {
     kind.__name__: kind for kind in (QuantileRelease, TreeQuantiles)
 }
 
-_NUMBER = replace(FRACTION_TEXT, read=stored_number)
-
 # Of version 1, which does not say whether draws were seeded.
 _FIELDS = {
     "schema": replace(ANYTHING, read=Schema.of_content, write=Schema.content),
     "mechanism": one_of(*_MECHANISMS),
-    "q": list_of(_NUMBER),
-    "epsilon": _NUMBER,
-    "alpha": _NUMBER,
+    "q": list_of(STORED_NUMBER),
+    "epsilon": STORED_NUMBER,
+    "alpha": STORED_NUMBER,
     "bins": list_of(whole_number(0)),
 }
 

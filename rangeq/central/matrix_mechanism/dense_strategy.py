@@ -195,12 +195,12 @@ class DenseStrategy(Strategy):
     @cached_property
     def _sums(self) -> Floats:
         """Covariances of prefixes: entry (i, j) is that of the first i and the first j cells."""
-        return _prefix_sums(self._covariance)
+        return prefix_sums(self._covariance)
 
     @cached_property
     def _beside_sums(self) -> Floats:
         assert self._beside is not None
-        return _prefix_sums(self._beside)
+        return prefix_sums(self._beside)
 
     def _box_variances(self, first: Integers, last: Integers) -> Floats:
         places = np.indices(self.sizes).reshape(len(self.sizes), -1)
@@ -264,10 +264,9 @@ class DenseStrategy(Strategy):
         return f"<DenseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells>"
 
 
-def _prefix_sums(matrix: Floats) -> Floats:
-    sums = np.zeros((len(matrix) + 1, len(matrix) + 1))
-    sums[1:, 1:] = matrix.cumsum(axis=0).cumsum(axis=1)
-    return sums
+def prefix_sums(matrix: Floats) -> Floats:
+    """Return the sums over the first i rows and the first j columns, at (i, j)."""
+    return np.pad(matrix.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
 
 def block_sum(sums: Floats, low: Integers, high: Integers) -> Floats:
@@ -336,7 +335,8 @@ class ProductStrategy(Strategy):
         return measured.ravel()
 
     def normal(self, cells: Floats) -> Floats:
-        return along_axes([_normal(factor.matrix) for factor in self.factors], cells)
+        matrices = [factor.matrix.astype(np.float64) for factor in self.factors]
+        return along_axes([matrix.T @ matrix for matrix in matrices], cells)
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         numbers = noisy.reshape([factor.rows for factor in self.factors]).astype(np.float64)
@@ -394,12 +394,9 @@ class ProductStrategy(Strategy):
             raise ValueError(f"a product has a matrix for each of {len(sizes)} attributes")
         return cls([DenseStrategy(arrays[name], n) for name, n in zip(names, sizes, strict=True)])
 
-    @cached_property
-    def _shown(self) -> str:
-        return " x ".join(str(factor.rows) for factor in self.factors)
-
     def __repr__(self) -> str:
-        return f"<ProductStrategy of {self._shown} numbers of {math.prod(self.sizes)} cells>"
+        rows = " x ".join(str(factor.rows) for factor in self.factors)
+        return f"<ProductStrategy of {rows} numbers of {math.prod(self.sizes)} cells>"
 
 
 def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> Any:
@@ -407,8 +404,3 @@ def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -
     for axis, matrix in enumerate(matrices):
         values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
     return np.ascontiguousarray(values)
-
-
-def _normal(matrix: Integers) -> Floats:
-    floats = matrix.astype(np.float64)
-    return floats.T @ floats

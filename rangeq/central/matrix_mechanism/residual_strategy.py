@@ -24,7 +24,12 @@ import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes, block_sum
+from rangeq.central.matrix_mechanism.dense_strategy import (
+    DenseStrategy,
+    along_axes,
+    block_sum,
+    prefix_sums,
+)
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     require_norm,
@@ -106,7 +111,7 @@ class ResidualStrategy(ViewStrategy):
         # The absolute value of a Kronecker product is the product of the absolute values, so that
         # its column sums are outer products of the sides' column sums. Python's integers, as
         # squares of 2^28 over many rows pass 2^63, and a sensitivity must be exact
-        columns = [_column_sums(side, power) for side in self.sides]
+        columns = [(np.abs(side).astype(object) ** power).sum(axis=0) for side in self.sides]
         total = np.zeros(self.sizes, dtype=object)
         for view, weight in self._parts:
             part = np.array(weight**power, dtype=object)
@@ -195,7 +200,7 @@ class ResidualStrategy(ViewStrategy):
         return [
             # w'Cw of the indicator w of a range is the sum over a square block of C: from a
             # summed-area table it takes three entries, however wide the range
-            np.pad(inverse.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+            prefix_sums(inverse)
             for inverse in self._inverses
         ]
 
@@ -283,13 +288,6 @@ def _checked_side(side: npt.NDArray[Any]) -> Integers:
     if np.linalg.matrix_rank(entries.astype(np.float64)) != entries.shape[1] - 1:
         raise ValueError("the matrix of an attribute tells all differences between its cells")
     return entries
-
-
-def _column_sums(side: Integers, power: int) -> npt.NDArray[Any]:
-    """Sums of absolute entries to a power, for each column: exact, as Python's integers."""
-    columns = np.abs(side).astype(object) ** power
-    sums: npt.NDArray[Any] = columns.sum(axis=0)
-    return sums
 
 
 def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:

@@ -14,6 +14,7 @@ import os
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -241,6 +242,13 @@ NAME = MatrixMechanism.__name__
 
 _SIZE = whole_number(1, 1 << 26)
 
+# What a file says of each promise.
+_PROMISES: dict[Callable[..., Promise], tuple[str, ...]] = {
+    Privacy: ("alpha",),
+    ZCDP: ("rho",),
+    ApproximateDP: ("epsilon", "delta"),
+}
+
 #: The form of what `mechanism_content` makes.
 MATRIX_MECHANISM = record(
     {
@@ -256,10 +264,10 @@ MATRIX_MECHANISM = record(
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
     """Describe a mechanism as JSON."""
-    arrays = mechanism.strategy.arrays()
+    arrays, promise = mechanism.strategy.arrays(), mechanism.promise
     return {
         "name": NAME,
-        "promise": _promise_content(mechanism.promise),
+        "promise": {name: to_text(getattr(promise, name)) for name in _PROMISES[type(promise)]},
         "strategy": mechanism.strategy.kind,
         "arrays": {name: list(array.shape) for name, array in sorted(arrays.items())},
     }
@@ -284,20 +292,6 @@ def mechanism_of_content(
     parts = np.split(numbers[measured:], np.cumsum(list(counts.values()))[:-1])
     arrays = {name: part.reshape(shapes[name]) for name, part in zip(counts, parts, strict=True)}
     strategy = kind_of(content["strategy"]).of_arrays(sizes, arrays)
-    return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:measured]
-
-
-def _promise_content(promise: Promise) -> dict[str, str]:
-    if isinstance(promise, Privacy):
-        return {"alpha": to_text(promise.alpha)}
-    if isinstance(promise, ZCDP):
-        return {"rho": to_text(promise.rho)}
-    return {"epsilon": to_text(promise.epsilon), "delta": to_text(promise.delta)}
-
-
-def _promise_of(content: dict[str, str]) -> Promise:
-    if "alpha" in content:
-        return Privacy(alpha=stored_number(content["alpha"]))
-    if "rho" in content:
-        return ZCDP(stored_number(content["rho"]))
-    return ApproximateDP(stored_number(content["epsilon"]), stored_number(content["delta"]))
+    promised = {name: stored_number(text) for name, text in content["promise"].items()}
+    kind = next(kind for kind, names in _PROMISES.items() if promised.keys() == {*names})
+    return MatrixMechanism(strategy, kind(**promised)), numbers[:measured]
