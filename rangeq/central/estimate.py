@@ -72,6 +72,37 @@ class HistogramMechanism(ABC):
     def errors(self) -> Errors:
         """The variances of all queries, of the noise that is drawn."""
 
+    @abstractmethod
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> CentralEstimate:
+        """Release a histogram once, with noise: all queries are answered from it.
+
+        Every call is a release of its own, and costs what the mechanism promises again.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of shape `sizes`, integers >= 0 of an integer type: the users in each cell. Their sum is
+            at most 2^52, or 2^33 of a `MatrixMechanism`.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
+
+        Returns
+        -------
+        CentralEstimate
+            Answers to all ranges and boxes of cells; of a `MatrixMechanism` a `MatrixEstimate`, of
+            all linear queries that the strategy can answer.
+
+        Raises
+        ------
+        InvalidHistogram
+            For counts that are anything else, before anything is drawn.
+        PrivacyViolation
+            Never, unless the audit fails.
+        """
+
     def variance(self, where: Any) -> Any:
         """Return the variance of a release's `CentralEstimate.answer`, of the discrete noise.
 

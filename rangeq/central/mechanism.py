@@ -254,30 +254,6 @@ class CentralMechanism(HistogramMechanism):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> CentralEstimate:
-        """Release a histogram once, with noise: all queries are answered from it.
-
-        Every call is a release of its own, and costs epsilon again.
-
-        Parameters
-        ----------
-        counts : array_like
-            Of the mechanism's shape, integers >= 0 of an integer type, of sum at most 2^52: the
-            users in each cell.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for repeatable results.
-
-        Returns
-        -------
-        CentralEstimate
-            Answers to all ranges and boxes of cells.
-
-        Raises
-        ------
-        InvalidHistogram
-            For counts that are anything else, before anything is drawn.
-        PrivacyViolation
-            Never, unless the audit fails.
-        """
         return self.estimate(self.noisy_levels(counts, rng))
 
     def noisy_levels(

@@ -33,7 +33,6 @@ from mechdesign.base import (
     require_same,
     set_fields,
     shown,
-    to_text,
     whole_number,
 )
 from mechdesign.noise.discrete import DiscreteLaplace
@@ -317,20 +316,18 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
     return content
 
 
-def _alphas(mechanism: Releasing) -> list[str | None]:
-    """Return the alpha of each level's noise, from the top; of Gaussian noise sigma^2."""
-    if isinstance(mechanism, MatrixMechanism):
-        noise = mechanism.noise
-        return [to_text(noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2)]
-    return [None if noise is None else to_text(noise.alpha) for noise in mechanism.noise]
-
-
 def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
     """Return what a file says beside its numbers."""
+    # The alpha of each level's noise, from the top; of Gaussian noise sigma^2
+    if isinstance(mechanism, MatrixMechanism):
+        noise = mechanism.noise
+        alphas = [noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2]
+    else:
+        alphas = [None if law is None else law.alpha for law in mechanism.noise]
     return {
         "schema": schema.content(),
         "mechanism": _content(mechanism),
-        "alphas": _alphas(mechanism),
+        "alphas": _FIELDS["alphas"].write(alphas),
     }
 
 

@@ -264,31 +264,6 @@ class MatrixMechanism(HistogramMechanism):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> MatrixEstimate:
-        """Release a histogram once, with noise: all queries are answered from it.
-
-        Every call is a release of its own, and costs the promise again.
-
-        Parameters
-        ----------
-        counts : array_like
-            Of shape `sizes`: integers >= 0 of an integer type, of sum at most 2^33: the users in
-            each cell.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness; a generator's results can be repeated, and
-            are not private.
-
-        Returns
-        -------
-        MatrixEstimate
-            Answers to ranges, boxes and all linear queries that the strategy can answer.
-
-        Raises
-        ------
-        InvalidHistogram
-            For counts that are anything else, before anything is drawn.
-        PrivacyViolation
-            Never, unless the audit fails.
-        """
         return self.estimate(self.noisy_numbers(counts, rng))
 
     def estimate(self, noisy: Integers) -> MatrixEstimate:

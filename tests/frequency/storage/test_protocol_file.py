@@ -20,7 +20,7 @@ from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, Domain
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign import InvalidFile, Privacy, named
-from mechdesign.base.fields import Format, digest_of
+from mechdesign.base.files import Format, digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 from tests.contracts.examples import WITH_VALUES
@@ -320,11 +320,11 @@ def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
         save(path)
         before = path.read_bytes()
         with monkeypatch.context() as patched:
-            patched.setattr("mechdesign.base.fields.JSON_BYTES", len(before) - 1)
+            patched.setattr("mechdesign.base.files.JSON_BYTES", len(before) - 1)
             with pytest.raises(ValueError, match=f"{len(before)} bytes, more than the"):
                 save(path)
             assert path.read_bytes() == before
-            patched.setattr("mechdesign.base.fields.JSON_BYTES", len(before))
+            patched.setattr("mechdesign.base.files.JSON_BYTES", len(before))
             save(path)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate

@@ -12,7 +12,7 @@ import pytest
 
 from frequency.exceptions import InvalidQuestion
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate

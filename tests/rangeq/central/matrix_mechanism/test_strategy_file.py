@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidFile
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from rangeq.central.matrix_mechanism.strategy_file import digest, load_strategy, save_strategy
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
