@@ -40,18 +40,15 @@ class Errors(Protocol):
         Shapes: `first` and `last` (attributes, boxes), closed ends; returns (boxes,), squared
         users.
         """
-        ...
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         """Return that of the sum over a product of sets of places, in squared users.
 
         Shapes: `weights` (places of an attribute,) each: 1 for the places in the set, else 0.
         """
-        ...
 
     def mean(self) -> Any:
         """The mean over all boxes: float or Fraction, squared users."""
-        ...
 
 
 class HistogramMechanism(ABC):

@@ -195,12 +195,12 @@ class DenseStrategy(Strategy):
     @cached_property
     def _sums(self) -> Floats:
         """Covariances of prefixes: entry (i, j) is that of the first i and the first j cells."""
-        return prefix_sums(self._covariance)
+        return _prefix_sums(self._covariance)
 
     @cached_property
     def _beside_sums(self) -> Floats:
         assert self._beside is not None
-        return prefix_sums(self._beside)
+        return _prefix_sums(self._beside)
 
     def _box_variances(self, first: Integers, last: Integers) -> Floats:
         places = np.indices(self.sizes).reshape(len(self.sizes), -1)
@@ -264,9 +264,10 @@ class DenseStrategy(Strategy):
         return f"<DenseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells>"
 
 
-def prefix_sums(matrix: Floats) -> Floats:
-    """Return the sums over the first i rows and the first j columns, at (i, j)."""
-    return np.pad(matrix.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+def _prefix_sums(matrix: Floats) -> Floats:
+    sums = np.zeros((len(matrix) + 1, len(matrix) + 1))
+    sums[1:, 1:] = matrix.cumsum(axis=0).cumsum(axis=1)
+    return sums
 
 
 def block_sum(sums: Floats, low: Integers, high: Integers) -> Floats:

@@ -24,12 +24,7 @@ import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
-from rangeq.central.matrix_mechanism.dense_strategy import (
-    DenseStrategy,
-    along_axes,
-    block_sum,
-    prefix_sums,
-)
+from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes, block_sum
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     require_norm,
@@ -200,7 +195,7 @@ class ResidualStrategy(ViewStrategy):
         return [
             # w'Cw of the indicator w of a range is the sum over a square block of C: from a
             # summed-area table it takes three entries, however wide the range
-            prefix_sums(inverse)
+            np.pad(inverse.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
             for inverse in self._inverses
         ]
 
