@@ -15,7 +15,7 @@ from typing import Any, Literal, Never, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base import Rational, brief, exact, is_whole, set_fields, shown, whole
+from mechdesign.base import Rational, brief, exact, fraction, is_whole, set_fields, shown, whole
 
 #: `Privacy.from_epsilon` treats a larger epsilon as this one.
 #:
@@ -428,9 +428,7 @@ def exact_epsilon(epsilon: float | Rational) -> Fraction:
 
     Raises ValueError unless it is finite and at least 0.
     """
-    if isinstance(epsilon, float) and not math.isfinite(epsilon):
-        raise ValueError(f"epsilon must be finite and not negative, got {epsilon}")
-    value = Fraction(epsilon) if isinstance(epsilon, float) else exact(epsilon, "epsilon")
+    value = fraction(epsilon, "epsilon", "finite and not negative")
     if value < 0:
         raise ValueError(f"epsilon must not be negative, got {brief(value)}")
     return value

@@ -32,7 +32,7 @@ from mechdesign import (
     named,
     tables,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
 from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.properties import resolve

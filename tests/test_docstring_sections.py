@@ -61,7 +61,12 @@ def incomplete(name: str, value: Any) -> Iterator[str]:
             yield name
         for key, member in vars(value).items():
             method = getattr(member, "__func__", member)
-            if not key.startswith("_") and inspect.isfunction(method) and lacks(method):
+            # As bound to the class, a class method has the docstring that it inherits, too
+            if (
+                not key.startswith("_")
+                and inspect.isfunction(method)
+                and lacks(getattr(value, key))
+            ):
                 yield f"{name}.{key}"
     elif inspect.isfunction(value) and lacks(value):
         yield name

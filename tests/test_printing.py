@@ -27,7 +27,7 @@ from mechdesign import (
     named,
     plan,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.base.text import printable
 from mechdesign.cli import main
 from mechdesign.mechanism.comparison import compare

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency import HRR, Survey
-from frequency.core.aggregate import canonical
+from frequency.clients.device import canonical
 from frequency.core.protocol import Protocol, channel_of
 from frequency.core.transport import json_integer
 from tests.clients.cases import KEPT, Case, Kept, families

@@ -240,7 +240,7 @@ class MemoisedClient:
         reports = [[json.loads(name), payload.hex()] for name, payload in kept.items()]
         client = self.description["digest"]
         state = {"format": _STATE, "version": 1, "client": client, "start": start, "kept": reports}
-        return _canonical({**state, "digest": _digest(state)})
+        return canonical({**state, "digest": digest_of(state)})
 
     def _read(self) -> tuple[int, dict[str, bytes]]:
         """The start, and the permanent report of each item, in order of appearance."""
@@ -250,7 +250,7 @@ class MemoisedClient:
                 raise ClientError("no state of a client")
             if type(state.get("version")) is not int or state["version"] != 1:
                 raise ClientError(f"version {state.get('version')!r:.20}, this client reads 1")
-            if state.get("digest") != _digest(state):
+            if state.get("digest") != digest_of(state):
                 raise ClientError("the digest does not match: the state was changed")
             if state.get("client") != self.description["digest"]:
                 raise ClientError("a state of another question, or of other parameters")
@@ -261,7 +261,7 @@ class MemoisedClient:
             whole = type(start) is int and 1 <= start <= self._starts
             if not whole or len(kept) > self._values or len(sizes) > 1:
                 raise ClientError("a state that this client did not write")
-            if self._state(start, kept) != _canonical(state):
+            if self._state(start, kept) != canonical(state):
                 raise ClientError("a state that this client did not write")
         except OSError as error:
             raise ClientError(f"{self._path}: the state is lost: {error!r:.200}") from error
@@ -411,19 +411,20 @@ def _checked(content: Any, version: int) -> dict[str, Any]:
     if number != version:
         other = "load_memoised" if number == 2 else "load_client"
         raise ClientError(f"version {number}: use {other} for questions that are asked like this")
-    if content.get("digest") != _digest(content):
+    if content.get("digest") != digest_of(content):
         raise ClientError("the digest does not match: the description was changed")
     return content
 
 
-def _canonical(content: Any) -> str:
+def canonical(content: Any) -> str:
+    """The one JSON text of ``content``."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def _digest(content: dict[str, Any]) -> str:
+def digest_of(content: dict[str, Any]) -> str:
     """The digest of everything but itself."""
     rest = {key: value for key, value in content.items() if key != "digest"}
-    return f"shake256:{_sponge(_canonical(rest), 32).hex()}"
+    return f"shake256:{sponge(canonical(rest), 32).hex()}"
 
 
 def _numbers(content: Any) -> Any:
@@ -435,7 +436,8 @@ def _numbers(content: Any) -> Any:
     return int(content) if isinstance(content, str) and content.isdecimal() else content
 
 
-def _sponge(text: str, size: int) -> bytes:
+def sponge(text: str, size: int) -> bytes:
+    """The first bytes of SHAKE-256 of a text."""
     return hashlib.shake_256(text.encode()).digest(size)
 
 
@@ -557,11 +559,11 @@ def _mixed(digits: Any) -> int:
 
 # --------------------------------------------------- values in labels and units, by their schema
 
-_NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 _SPACE, _CLOCK = "[ \t\r\n]*", r"(\d\d)(?::(\d\d)(?::(\d\d)(?:\.\d{1,9})?)?)?"
-_NUMBER = re.compile(f"{_SPACE}[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACE}")
+NUMBER = re.compile(f"{_SPACE}[+-]?(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACE}")
 _TIME = re.compile(rf"\s*(\d{{4}})-(\d\d)(?:-(\d\d)(?:[T ](?:{_CLOCK})?)?)?\s*", re.ASCII)
-_TRUTHS = {"false": 0, "no": 0, "n": 0, "f": 0, "0": 0, "true": 1, "yes": 1, "y": 1, "t": 1, "1": 1}
+TRUTHS = {"false": 0, "no": 0, "n": 0, "f": 0, "0": 0, "true": 1, "yes": 1, "y": 1, "t": 1, "1": 1}
 _REFUSED = -2
 """In the place of an item: no value of this kind, whatever the policies."""
 
@@ -623,7 +625,7 @@ def _listed(attribute: dict[str, Any]) -> Callable[[Any], Any]:
             return cell
         if isinstance(value, str) and value in extra:
             return bins + extra.index(value)
-        nothing = nothing or (isinstance(value, str) and value.strip() in _NO_VALUE)
+        nothing = nothing or (isinstance(value, str) and value.strip() in NO_VALUE)
         cell = absent if nothing else {-1: below, bins: above}.get(cell, _REFUSED)
         if cell == _REFUSED:
             raise RefusedValue(f"{name} is {expected}, got {_shown(value)}")
@@ -669,15 +671,15 @@ def _texts(value: Any) -> tuple[str, ...]:
         return text, text.replace("T", " ", 1)
     if _is_truth(value):
         return (str(value).lower(),)
-    number = _digits(value) if _is_number(value) else None
+    number = digits(value) if _is_number(value) else None
     return () if number is None else (number,)
 
 
-def _digits(value: Any) -> str | None:
+def digits(value: Any) -> str | None:
     """A number in full; None if it has no end, or too many digits."""
     try:
         if isinstance(value, Fraction):
-            text = _digits(value.numerator if value.denominator == 1 else float(value))
+            text = digits(value.numerator if value.denominator == 1 else float(value))
             return text if text is not None and Fraction(text) == value else None
         if not isinstance(value, Decimal):
             if value % 1 == 0:
@@ -712,7 +714,7 @@ def _binned(attribute: dict[str, Any], read: Callable[[Any], float], expected: s
 
 def _number(value: Any) -> float:
     """A number, or what a text spells; infinity of anything else."""
-    spelt = _NUMBER.fullmatch(value) if isinstance(value, str) else _is_number(value)
+    spelt = NUMBER.fullmatch(value) if isinstance(value, str) else _is_number(value)
     try:
         return float(value) if spelt else inf
     except (ArithmeticError, TypeError, ValueError):
@@ -740,9 +742,7 @@ _PLACES: dict[str, Callable[[dict[str, Any]], Any]] = {
         f"one of {', '.join(attribute['labels'][:8])}"
         f"{', ..' if len(attribute['labels']) > 8 else ''}",
     ),
-    "boolean": lambda attribute: _looked_up(
-        _TRUTHS, lambda text: text.strip().lower(), "yes or no"
-    ),
+    "boolean": lambda attribute: _looked_up(TRUTHS, lambda text: text.strip().lower(), "yes or no"),
     "numeric": lambda attribute: _binned(
         attribute,
         _number,
@@ -979,7 +979,7 @@ class _Field:
 
 def _cells(text: str, rows: int) -> Callable[[int, int, int], int]:
     """Public random bits of items, so many from a row on as one number."""
-    stream = cache(lambda: _sponge(text, 17 * rows))
+    stream = cache(lambda: sponge(text, 17 * rows))
 
     def cell(first: int, places: int, x: int) -> int:
         drawn, cube, result = stream(), _cubed(x), 0
@@ -1005,7 +1005,7 @@ def _cubed(x: int) -> int:
 
 
 def _linear_hash(text: str, places: int) -> Callable[[int], int]:
-    constant, *rows = struct.unpack(f"<{places + 1}Q", _sponge(text, 8 * places + 8))
+    constant, *rows = struct.unpack(f"<{places + 1}Q", sponge(text, 8 * places + 8))
     constant %= 1 << places
     return lambda x: constant ^ sum(_parity(row & x) << place for place, row in enumerate(rows))
 
@@ -1029,9 +1029,7 @@ def _codeword(symbol: int, field: Sequence[int], through: Any) -> Callable[[int,
 def _spelt(length: int, text: str, places: int) -> Any:
     """The hash of the first bits of a word, which is a list of integers of 64 bits."""
     limbs, rest = -(-length // 64), -length % 64
-    constant, *rows = struct.unpack(
-        f"<{places * limbs + 1}Q", _sponge(text, 8 * places * limbs + 8)
-    )
+    constant, *rows = struct.unpack(f"<{places * limbs + 1}Q", sponge(text, 8 * places * limbs + 8))
     constant %= 1 << places
 
     def hashed(v: Sequence[int]) -> int:

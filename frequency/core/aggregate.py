@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from frequency.clients.device import canonical
 from frequency.core.tally import SparseCounts, sparse
 from frequency.exceptions import IncompatibleAggregate
 from mechdesign.base import (
@@ -37,6 +37,7 @@ from mechdesign.base import (
     printable,
     reason,
     record,
+    require_version,
     shown,
     whole_number,
 )
@@ -208,11 +209,7 @@ class Aggregate:
             body: Any = counts.to_bytes()
         else:
             body = np.ascontiguousarray(counts, dtype="<i8").reshape(-1).data
-        digest = hashlib.sha256()
-        for part in (pack({**more, "kind": kind, **header}, b""), body):
-            digest.update(part)
-            stream.write(part)
-        stream.write(digest.digest())
+        write_sealed(stream, {**more, "kind": kind, **header}, body)
 
     @staticmethod
     def from_bytes(message: bytes) -> Aggregate:
@@ -263,12 +260,9 @@ class Aggregate:
             The message is of another kind, is not whole, or was changed.
         """
         try:
-            view = memoryview(message).cast("B")
-            if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
-                raise ValueError("cut short or changed: the digest does not match")
             entries = {**_FIELDS, **(more or {})}
             versions = {VERSION: entries, _SPARSE_VERSION: {**entries, "places": REPORTS}}
-            header, body = unpack(view[:-_DIGEST], kind, versions)
+            header, body = unsealed(message, kind, versions)
             n, shape, parameters = header["n"], header["shape"], header["parameters"]
             counts: npt.NDArray[np.int64] | SparseCounts
             if header["version"] == _SPARSE_VERSION:
@@ -302,14 +296,31 @@ def unpack(
         header = from_json(bytes(message[8:end]))
     except ValueError as error:
         raise ValueError(f"the header is not JSON: {error}") from error
-    version = header.get("version") if isinstance(header, dict) else None
-    if type(version) is not int or version not in versions:
-        read = ", ".join(map(str, versions))
-        raise ValueError(f"version {shown(version)}, this library reads {read}")
+    given = header.get("version") if isinstance(header, dict) else None
+    version = require_version(given, versions)
     if header.get("kind") != kind:
         raise ValueError(f"it holds {shown(header.get('kind'))}, not {kind}")
     record({"version": ANYTHING, "kind": TEXT, **versions[version]}).require(header)
     return header, message[end:]
+
+
+def write_sealed(stream: IO[bytes], header: dict[str, Any], *bodies: Any) -> None:
+    """Write a message that ends with a digest of all of it."""
+    digest = hashlib.sha256()
+    for part in (pack(header, b""), *bodies):
+        digest.update(part)
+        stream.write(part)
+    stream.write(digest.digest())
+
+
+def unsealed(
+    message: bytes | memoryview, kind: str, versions: Mapping[int, Mapping[str, FieldType]]
+) -> tuple[dict[str, Any], memoryview]:
+    """Header and body of a message that `write_sealed` wrote."""
+    view = memoryview(message).cast("B")
+    if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
+        raise ValueError("cut short or changed: the digest does not match")
+    return unpack(view[:-_DIGEST], kind, versions)
 
 
 def beginning(stream: IO[bytes], most: int) -> bytes:
@@ -371,11 +382,6 @@ def _legible(content: dict[str, Any]) -> dict[str, Any]:
         about = ", ".join(names) or f"{channel['domain']} kinds of records"
         short["schema"] = f"{about:.42} ({content['schema']:.15})"
     return {**content, **short}
-
-
-def canonical(content: Any) -> str:
-    """The one JSON text of ``content``."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra import Coins
-from frequency.clients.device import Client, load_client
+from frequency.clients.device import Client, canonical, load_client, sponge
 from frequency.core.aggregate import (
     Aggregate,
     SignSum,
-    canonical,
     differing,
     joined_signs,
     split_signs,
@@ -44,7 +43,6 @@ from frequency.core.transport import (
     Transport,
     json_integer,
     signed,
-    sponge,
     unstated,
     width_of,
 )

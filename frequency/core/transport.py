@@ -8,7 +8,6 @@ short, of another channel, or such that no client can have sent it, is an error 
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +18,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core.aggregate import REPORTS, canonical, pack, unpack
+from frequency.clients.device import digest_of
+from frequency.core.aggregate import REPORTS, pack, unpack
 from frequency.exceptions import InvalidReport
 from mechdesign.base import TEXT, matching, shown
 from mechdesign.base import reason as plainly
@@ -215,17 +215,12 @@ Step: TypeAlias = dict[
 
 def signed(content: dict[str, Any]) -> dict[str, Any]:
     """A description with its digest."""
-    return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
+    return {**content, "digest": digest_of(content)}
 
 
 def unstated(channel: object) -> TypeError:
     """The error of channels of one's own without a description."""
     return TypeError(f"{type(channel).__name__} does not state its client half as steps")
-
-
-def sponge(text: str, size: int) -> bytes:
-    """The first bytes of SHAKE-256 of a text."""
-    return hashlib.shake_256(text.encode()).digest(size)
 
 
 def json_integer(value: int) -> int | str:

@@ -35,11 +35,10 @@ from frequency.core import (
     Channel,
     Protocol,
     Reports,
-    canonical,
     channel_of,
     json_integers,
     local_privacy,
-    sponge,
+    signed,
 )
 from frequency.exceptions import InvalidValue
 from mechdesign import Audit
@@ -371,7 +370,7 @@ class Memoised:
                 "blank": blank,
             },
         }
-        return {**content, "digest": f"shake256:{sponge(canonical(content), 32).hex()}"}
+        return signed(content)
 
     # What `mechdesign.accounting.shuffled` asks of the reports of a single day
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -162,9 +162,15 @@ class Attribute(ABC):
 
     # ---------------------------------------------------------------------------------------- files
 
-    @abstractmethod
     def _content(self) -> dict[str, Any]:
         """Return what makes it, beside the name, the unit and the policies: as JSON has it."""
+        common = {field.name for field in fields(Attribute)}
+        own = [field.name for field in fields(self) if field.name not in common]
+        values = {name: getattr(self, name) for name in own}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
 
     @property
     def client_values(self) -> dict[str, Any]:

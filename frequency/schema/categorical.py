@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from frequency.clients.device import TRUTHS
 from frequency.exceptions import A_VALUE
 from frequency.schema.attribute import ABSENT, MOST_ITEMS, UNKNOWN, Attribute, Coded, ItemAttribute
 from frequency.schema.column import Column, is_no_value, is_readable, texts_of
@@ -104,25 +105,16 @@ class Categorical(Labelled):
         places = (self._places.get(text) for text in texts_of(given))
         return next((place for place in places if place is not None), None)
 
-    def _content(self) -> dict[str, Any]:
-        return {"labels": list(self.labels)}
-
 
 def _label(value: Any) -> Any:
     """A label as text, if it is a value."""
     return next(iter(texts_of(value)), value) if is_readable(value) else value
 
 
-_TRUTHS = {
-    **dict.fromkeys(("false", "no", "n", "f", "0"), 0),
-    **dict.fromkeys(("true", "yes", "y", "t", "1"), 1),
-}
-
-
 def truth_of(value: Any) -> int | None:
     """Return 1 for what is true, or spells it, 0 for what is false; None for anything else."""
     texts = texts_of(value)
-    return _TRUTHS.get(texts[0].strip().lower()) if texts else None
+    return TRUTHS.get(texts[0].strip().lower()) if texts else None
 
 
 @dataclass(frozen=True)
@@ -160,9 +152,6 @@ class Boolean(Labelled):
 
     def _own_item(self, given: Any) -> int | None:
         return truth_of(given)
-
-    def _content(self) -> dict[str, Any]:
-        return {}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -244,6 +233,3 @@ class Text(Attribute):
 
     def asked(self, given: Any) -> Any:
         return given
-
-    def _content(self) -> dict[str, Any]:
-        return {"bytes": self.bytes}

@@ -10,27 +10,21 @@ from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from frequency.clients.device import NO_VALUE, NUMBER, digits
 from frequency.exceptions import InvalidCell, UnknownColumn
 from mechdesign.base import Items, printable, shown
 
-#: Texts that say that there is no value, unless they are labels.
-NO_VALUE = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
-
-_NUMBER = re.compile(
-    r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*", re.ASCII
-)
 _NUMBERS = (int, float, Decimal, Fraction, np.integer, np.floating)
 _READABLE = (str, np.bool_, date, np.datetime64, *_NUMBERS)
 _NO_CODES = np.empty(0, dtype=np.int64)
 _COARSE, _FINE = ("Y", "M", "W", "D", "h", "m"), ("ns", "ps", "fs")
 _LAST_SECOND = 1 << 62
 _MIDNIGHT = "T00:00:00"
-_DIGITS = 400  # digits on either side of the point that the label of a decimal may have
 
 READABLE = "a text, a number, true or false, or a date, perhaps with a time"
 A_TIME = (
@@ -235,7 +229,7 @@ class Column:
             with suppress(Exception):
                 texts = self._without_nothing()
                 if not texts.implementation.is_pandas_like() or (
-                    texts.drop_nulls().str.contains(f"^{_NUMBER.pattern}$").all()
+                    texts.drop_nulls().str.contains(f"^{NUMBER.pattern}$").all()
                 ):
                     parsed: npt.NDArray[np.float64] = texts.cast(nw.Float64).to_numpy()
                     absent = np.isnan(parsed)
@@ -349,33 +343,14 @@ def texts_of(value: Any) -> tuple[str, ...]:
         return f"{first}{left}, {right}{last}", str(value)
     if isinstance(value, np.datetime64):  # beyond the years and nanoseconds of Python
         return (str(value),)
-    number = _digits(value)
+    number = digits(value)
     return () if number is None else (number,)
-
-
-def _digits(value: Any) -> str | None:
-    """A number in full; None if it has no end, or too many digits."""
-    try:
-        if isinstance(value, Fraction):
-            text = _digits(value.numerator if value.denominator == 1 else float(value))
-            return text if text is not None and Fraction(text) == value else None
-        if not isinstance(value, Decimal):
-            if value % 1 == 0:
-                return str(int(value))
-            value = Decimal(repr(float(value)))
-        exponent = value.as_tuple().exponent
-        if not isinstance(exponent, int) or exponent < -_DIGITS or value.adjusted() > _DIGITS:
-            return None
-        whole = value.to_integral_value()  # which no context rounds
-        return str(int(whole)) if whole == value else f"{value:f}".rstrip("0")
-    except (ArithmeticError, TypeError, ValueError):  # of so many digits that Python refuses
-        return None
 
 
 def number_of(value: Any) -> float | None:
     """A number, or a text that spells one; None for anything else."""
     if isinstance(value, str):
-        return float(value) if _NUMBER.fullmatch(value) else None
+        return float(value) if NUMBER.fullmatch(value) else None
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, _NUMBERS):
         return None
     try:
@@ -415,11 +390,15 @@ def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
 def _second_of(value: Any) -> np.datetime64 | None:
     """A date or time to the second, None for others."""
     time = time_of(value)
-    if time is None:
-        return None
-    (second,) = seconds(np.array([time]))
-    result: np.datetime64 = second
-    return result
+    return None if time is None else cast("np.datetime64", seconds(np.array([time]))[0])
+
+
+def require_columns(names: Sequence[str], there: Sequence[Any]) -> None:
+    """Raise UnknownColumn unless a table has each of some columns once."""
+    for name in names:
+        if there.count(name) != 1:
+            many = "more than one column" if name in there else "no column"
+            raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
 
 
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
@@ -444,10 +423,7 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
                 "expected a table: a DataFrame of pandas, polars or pyarrow, or a mapping of names"
                 f" to columns, got a {type(table).__name__}"
             )
-    for name in names:
-        if there.count(name) != 1:
-            many = "more than one column" if name in there else "no column"
-            raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
+    require_columns(names, there)
     columns = [Column(name, column(name)) for name in names]
     lengths = {len(each) for each in columns}
     if len(lengths) > 1:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from frequency.core import place_of
 from frequency.exceptions import InvalidQuestion, InvalidValue
+from frequency.schema.column import require_columns
 from mechdesign.base import Floats, Items, checked_counts, is_whole, listed, set_fields, shown
 
 LARGEST_RECORDS = 1 << 62  #: The largest number of different records where they are numbered.
@@ -316,13 +317,7 @@ class Domain:
             return InvalidValue(position, value, self.sizes[min(column, len(self.sizes) - 1)] - 1)
 
         if isinstance(records, Mapping) or hasattr(records, "columns"):
-            columns = list(getattr(records, "columns", records))
-            for name in self.names:
-                if columns.count(name) != 1:
-                    many = "more than one column" if name in columns else "no column"
-                    raise ValueError(
-                        f"the table has {many} {name!r}; its columns are {shown(columns)}"
-                    )
+            require_columns(self.names, list(getattr(records, "columns", records)))
             records = np.stack([np.asarray(records[name]) for name in self.names], axis=1)
         table = np.asarray(records)
         if table.ndim != 2 or table.shape[1] != len(self.names):

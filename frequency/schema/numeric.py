@@ -572,6 +572,3 @@ class Dates(Ordered):
         within = np.minimum((length * part).astype(np.int64), length - 1)
         times = self.cuts[items] + within.astype("timedelta64[s]")
         return times.astype("datetime64[D]") if self.every in _LONG else times
-
-    def _content(self) -> dict[str, Any]:
-        return {"first": str(self.first), "last": str(self.last), "every": self.every}

@@ -30,6 +30,7 @@ from mechdesign.base import (
     replacing,
     require_declared,
     require_shallow,
+    require_version,
     set_fields,
     shown,
     spelt,
@@ -417,9 +418,7 @@ def content_in(path: str | os.PathLike[str]) -> dict[str, Any]:
         content = from_json(text) if suffix == ".json" else _from_toml(text)
         if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
             raise ValueError(f"not a schema file (format {FORMAT!r} expected)")
-        version = content.pop("version", None)
-        if type(version) is not int or version != VERSION:
-            raise ValueError(f"version {shown(version)}, this library reads version {VERSION}")
+        require_version(content.pop("version", None), [VERSION])
     return content
 
 

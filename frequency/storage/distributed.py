@@ -17,7 +17,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from frequency.core import Aggregate, Reports, channel_of
+from frequency.core import Reports, channel_of
 from frequency.exceptions import WorkersLost
 from frequency.storage.workers import Pool
 
@@ -134,10 +134,5 @@ def aggregate(protocol: Any, reports: da.Array) -> Any:
     """Reports as integers, lazily, merged in a tree: no process needs all blocks at once."""
     parts = [delayed(protocol.aggregate)(block) for block in reports.to_delayed().ravel()]
     while len(parts) > 1:
-        parts = [delayed(_sum)(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
+        parts = [delayed(sum)(parts[k : k + _FAN_IN]) for k in range(0, len(parts), _FAN_IN)]
     return parts[0]
-
-
-def _sum(aggregates: list[Aggregate]) -> Aggregate:
-    total: Aggregate = sum(aggregates[1:], aggregates[0])
-    return total

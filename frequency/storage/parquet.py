@@ -26,7 +26,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from frequency.core import REPORTS, Channel, Reports, canonical, channel_of, differing, new_id
+from frequency.clients.device import canonical
+from frequency.core import REPORTS, Channel, Reports, channel_of, differing, new_id
 from frequency.storage.batch_file import (
     GROUP,
     REPLACED,
@@ -352,13 +353,10 @@ def _kind(field: np.dtype[Any]) -> Any:
     return pa.from_numpy_dtype(field.base) if whole else pa.binary(field.itemsize)
 
 
-def _is_binary(kind: Any) -> bool:
-    return bool(pa.types.is_fixed_size_binary(kind))
-
-
 def _holds(found: Any, expected: Any) -> bool:
     """Whether a column of this type may hold a field of that one."""
-    return bool(found == expected) or (_is_binary(expected) and found in _ANY_WIDTH)
+    binary = pa.types.is_fixed_size_binary(expected)
+    return bool(found == expected or (binary and found in _ANY_WIDTH))
 
 
 def _schema(channel: Channel) -> Any:

@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from frequency.core import Channel, Oracle, Protocol, Reports, canonical, channel_of, differing
+from frequency.clients.device import canonical
+from frequency.core import Channel, Oracle, Protocol, Reports, channel_of, differing
 from frequency.schema import Domain, Schema
 from frequency.storage.batch_file import BatchFile, ReportsFile, batch_of
 from frequency.storage.line_file import LineFile
@@ -32,8 +33,7 @@ from mechdesign import InvalidFile, Mechanism
 from mechdesign.base import (
     ANYTHING,
     TEXT,
-    content_of,
-    digest_of,
+    Format,
     from_json,
     from_text,
     intact,
@@ -53,8 +53,6 @@ from mechdesign.base import (
 )
 from mechdesign.mechanism.files import Work, checked, described
 
-FORMAT, VERSION = "mechdesign.protocol", 2
-
 _ARGUMENTS = {"protocol": TEXT, "arguments": table_of(ANYTHING)}
 
 _PROTOCOL = record(_ARGUMENTS)  # A protocol within a file; `_decoded` checks each argument
@@ -62,7 +60,9 @@ _PROTOCOL = record(_ARGUMENTS)  # A protocol within a file; `_decoded` checks ea
 # The fields of a file; what is agreed on is compared with that of the protocol, and so is this.
 _FIELDS = {**_ARGUMENTS, "agreed": table_of(ANYTHING)}
 
-_CLIENT = optional(table_of(ANYTHING))
+_FORM = Format(
+    "mechdesign.protocol", {1: _FIELDS, 2: {**_FIELDS, "client": optional(table_of(ANYTHING))}}
+)
 
 # The forms in which a domain is written; the second in older files.
 _SIZES = dict.fromkeys(("attributes", "sizes"), list_of(row_of(TEXT, whole_number(1))))
@@ -91,26 +91,14 @@ def save_protocol(path: str | os.PathLike[str], protocol: Any) -> None:
         It would be longer than 2^28 bytes, such as that of a survey with millions of labels.
     """
     channel_of(protocol)  # TypeError for what is no protocol, such as a path in its place
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        **_encoded(protocol),
-        "agreed": _agreed(protocol),
-        "client": _client(protocol),
-    }
-    content["digest"] = digest_of(content)
-    text = spelt(_text(content))
+    stated = {**_encoded(protocol), "agreed": _agreed(protocol), "client": _client(protocol)}
+    lines = []
+    for key, value in _FORM.written(stated).items():
+        indent = None if key == "client" else 1  # what only programs read is on one line
+        lines.append(f" {json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False)}")
+    text = spelt("{\n" + ",\n".join(lines) + "\n}\n")
     with replacing(path) as stream:
         stream.write(text)
-
-
-def _text(content: dict[str, Any]) -> str:
-    """Return the file's text; what only programs read is on one line."""
-    lines = []
-    for key, value in content.items():
-        indent = None if key == "client" else 1
-        lines.append(f" {json.dumps(key)}: {json.dumps(value, indent=indent, allow_nan=False)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def load_protocol(path: str | os.PathLike[str]) -> Any:
@@ -135,7 +123,7 @@ def load_protocol(path: str | os.PathLike[str]) -> Any:
     """
     if Path(path).suffix == ".toml":
         raise InvalidFile(f"{path} looks like a schema: mechdesign protocol makes a protocol of it")
-    content = content_of(path, FORMAT, {1: _FIELDS, VERSION: {**_FIELDS, "client": _CLIENT}})
+    content = _FORM.load(path)
     with intact(path):
         named = {key: content[key] for key in ("protocol", "arguments")}
         protocol = _decoded(named, str(path), Work(content))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from mechdesign.accounting.composition import Composition
@@ -393,9 +393,8 @@ def entry_of(
 ) -> Entry:
     """Return the entry of a collection: see `mechdesign.Ledger.spend`."""
     groups = groups_of(users)
-    if not isinstance(what, str) or not what.strip():
-        raise ValueError(f"a collection needs a name, got {shown(what)}")
-    what = plain_name(what)
+    _require_name(what)
+    entry = partial(recorded, what=plain_name(what), users=groups)
     reports = None if local is None else exact_epsilon(local)
     shared = None if rate is None else exact(rate, "rate")
     if shared is not None and not isinstance(cost, Table):
@@ -413,68 +412,46 @@ def entry_of(
     if isinstance(cost, DailyReports):
         if local is not None:
             raise ValueError("daily reports say themselves what all of them tell")
-        total = cost.epsilon
-        return recorded(
-            total,
-            what,
-            groups,
-            local=total,
-            rate=None,
-            shuffled=None,
-            profile=(),
-            permanent=cost.permanent,
-        )
+        return entry(cost.epsilon, local=cost.epsilon, permanent=cost.permanent)
     if isinstance(cost, Shuffled):
         if cost.of_one_day and not only_day:
-            raise ShuffledDays(what)
+            raise ShuffledDays(plain_name(what))
         if local is not None:
             raise ValueError("shuffled reports say themselves what each of them tells")
         pure = Fraction(cost.local_epsilon)
-        points = cost.profile.points
-        return recorded(pure, what, groups, local=pure, rate=None, shuffled=cost.n, profile=points)
+        return entry(pure, local=pure, shuffled=cost.n, profile=cost.profile.points)
     if isinstance(cost, AmongDummies):
         if reports is None:
             raise ValueError("say what each report among dummies tells alone: local=")
-        return recorded(
-            reports, what, groups, local=reports, rate=None, shuffled=1, profile=cost.profile.points
-        )
+        return entry(reports, local=reports, shuffled=1, profile=cost.profile.points)
     if isinstance(cost, GaussianLoss):
         # Rounded up to few digits, so that sums stay short
         magnitude = math.ceil(1 / cost.squared_mu).bit_length()
         unit = Fraction(1, 1 << min(_MU_BITS + magnitude, _MOST_MU_BITS))
-        rounded = math.ceil(cost.squared_mu / unit) * unit
-        return recorded(
-            None,
-            what,
-            groups,
-            local=reports,
-            rate=None,
-            shuffled=None,
-            profile=(),
-            squared_mu=rounded,
-        )
+        return entry(None, local=reports, squared_mu=math.ceil(cost.squared_mu / unit) * unit)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:
             raise UnboundedRatio("an output is impossible for a neighbour: no epsilon bounds that")
         pure = Fraction(log_above(loss.ratios[-1][0]))
-        return recorded(
-            pure, what, groups, local=reports, rate=shared, shuffled=None, profile=loss.points
-        )
-    return recorded(
-        exact_epsilon(cost), what, groups, local=reports, rate=None, shuffled=None, profile=()
-    )
+        return entry(pure, local=reports, rate=shared, profile=loss.points)
+    return entry(exact_epsilon(cost), local=reports)
+
+
+def _require_name(what: object) -> None:
+    if not isinstance(what, str) or not what.strip():
+        raise ValueError(f"a collection needs a name, got {shown(what)}")
 
 
 def recorded(
     epsilon: Fraction | None,
     what: str,
-    groups: tuple[str, ...] | None,
+    users: tuple[str, ...] | None,
     *,
-    local: Fraction | None,
-    rate: Fraction | None,
-    shuffled: int | None,
-    profile: tuple[tuple[Fraction, Fraction], ...],
+    local: Fraction | None = None,
+    rate: Fraction | None = None,
+    shuffled: int | None = None,
+    profile: tuple[tuple[Fraction, Fraction], ...] = (),
     squared_mu: Fraction | None = None,
     permanent: int | None = None,
 ) -> Entry:
@@ -485,8 +462,9 @@ def recorded(
         GaussianLoss(squared_mu)  # what is none is refused
     if any(value is not None and exact_epsilon(value) == 0 for value in (epsilon, local)):
         raise ValueError("a collection costs an epsilon above 0")
-    if not isinstance(what, str) or not what.strip():
-        raise ValueError(f"a collection needs a name, got {shown(what)}")
+    _require_name(what)
+    if users is not None and len(set(users)) < len(users):
+        raise ValueError(f"users are a list of different groups, got {shown(users)}")
     if rate is not None and not 0 < rate <= 1:
         raise ValueError(f"a rate is above 0 and at most 1, got {brief(rate)}")
     if shuffled is not None:
@@ -503,7 +481,7 @@ def recorded(
         if any(above >= exp_below(epsilon) for above, delta in profile if delta):
             raise ValueError("a release has no delta above 0 where its epsilon holds without one")
         _loss(epsilon, profile)  # what is no profile is refused
-    return Entry(epsilon, what, groups, local, shuffled, rate, profile, squared_mu, permanent)
+    return Entry(epsilon, what, users, local, shuffled, rate, profile, squared_mu, permanent)
 
 
 def bounded(epsilon: Fraction, denominator: int) -> int:

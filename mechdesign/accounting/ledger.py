@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -29,45 +28,35 @@ from mechdesign.accounting.shuffling import LARGEST_N, LARGEST_PERMANENT, TRUST
 from mechdesign.base import (
     FRACTION_TEXT,
     TEXT,
+    Format,
     Rational,
     aligned,
-    content_of,
-    from_text,
     intact,
     list_of,
     optional,
     printable,
     record,
-    replacing,
     row_of,
-    shown,
-    to_text,
     whole_number,
 )
 from mechdesign.exceptions import MechanismError
 from mechdesign.privacy import exact_epsilon
 
-FORMAT, VERSION = "mechdesign.ledger", 4
-
 _POINTS = 256  # the most points of a profile in a file
 
-_ENTRY = {"epsilon": optional(FRACTION_TEXT), "what": TEXT}
+_USERS = optional(list_of(TEXT))
 
-_COMPOSED = {
+_ENTRY = {
+    "epsilon": optional(FRACTION_TEXT),
+    "what": TEXT,
+    "users": _USERS,
     "local": optional(FRACTION_TEXT),
     "shuffled": optional(whole_number(1, LARGEST_N)),
     "rate": optional(FRACTION_TEXT),
     "profile": list_of(row_of(FRACTION_TEXT, FRACTION_TEXT), _POINTS),
 }
-
-_USERS = optional(list_of(TEXT))
-
-_ENTRIES = {
-    1: {**_ENTRY, "people": _USERS},
-    2: {**_ENTRY, "users": _USERS, **_COMPOSED},
-}
-_ENTRIES[3] = {**_ENTRIES[2], "squared_mu": optional(FRACTION_TEXT)}
-_ENTRIES[4] = {**_ENTRIES[3], "permanent": optional(whole_number(1, LARGEST_PERMANENT))}
+_GAUSSIAN = {**_ENTRY, "squared_mu": optional(FRACTION_TEXT)}
+_PERMANENT = {**_GAUSSIAN, "permanent": optional(whole_number(1, LARGEST_PERMANENT))}
 
 _BUDGET = {
     "epsilon": FRACTION_TEXT,
@@ -75,14 +64,27 @@ _BUDGET = {
     "local": optional(FRACTION_TEXT),
 }
 
-# The fields of a file, by its version.
-_FIELDS = {
-    version: {
-        **(_BUDGET if version > 1 else {"epsilon": FRACTION_TEXT}),
-        "entries": list_of(record(entry)),
-    }
-    for version, entry in _ENTRIES.items()
-}
+
+def _first(people: tuple[str, ...] | None, **entry: Any) -> Entry:
+    """Return an entry of version 1, which had another word for users."""
+    return recorded(users=people, **entry)
+
+
+_FORM = Format(
+    "mechdesign.ledger",
+    {
+        1: {
+            "epsilon": FRACTION_TEXT,
+            "entries": list_of(
+                record({"epsilon": _ENTRY["epsilon"], "what": TEXT, "people": _USERS}, _first)
+            ),
+        },
+        2: {**_BUDGET, "entries": list_of(record(_ENTRY, recorded))},
+        3: {**_BUDGET, "entries": list_of(record(_GAUSSIAN, recorded))},
+        4: {**_BUDGET, "entries": list_of(record(_PERMANENT, recorded))},
+    },
+    sealed=False,
+)
 
 #: The text below the table if reports are shuffled.
 SHUFFLER = f"""\
@@ -478,78 +480,21 @@ def _budget(
 
 def _read(path: str | os.PathLike[str]) -> Account:
     """Return the account of a file; InvalidFile unless it is a ledger within its budget."""
-    content = content_of(path, FORMAT, _FIELDS, sealed=False)
+    content = _FORM.load(path)
     with intact(path, "not an intact ledger"):
-        delta = from_text(content.get("delta", "0"))
-        local = content.get("local")
-        account = Account(
-            Budget(
-                exact_epsilon(from_text(content["epsilon"])),
-                exact_delta(delta) if delta else delta,
-                None if local is None else exact_epsilon(from_text(local)),
-            )
-        )
-        for stored in content["entries"]:
-            entry = _entry(stored)
+        stored = {"delta": Fraction(0), "local": None, **_FORM.read(content)}
+        account = Account(_budget(stored["epsilon"], stored["delta"], stored["local"]))
+        for entry in stored["entries"]:
             account.check_number(entry)
             account.add(entry)
         # With a delta, the next spend composes what there is
-        if not (delta or account.within):
+        if not (account.budget.delta or account.within):
             raise ValueError("more is spent than the budget")
     return account
 
 
-def _entry(found: dict[str, Any]) -> Entry:
-    users = found["people"] if "people" in found else found["users"]
-    epsilon, local, rate, squared_mu = (
-        None if found.get(name) is None else from_text(found[name])
-        for name in ("epsilon", "local", "rate", "squared_mu")
-    )
-    entry = recorded(
-        epsilon,
-        found["what"],
-        None if users is None else tuple(users),
-        local=local,
-        rate=rate,
-        shuffled=found.get("shuffled"),
-        profile=tuple(
-            (from_text(ratio), from_text(delta)) for ratio, delta in found.get("profile", [])
-        ),
-        squared_mu=squared_mu,
-        permanent=found.get("permanent"),
-    )
-    if users is not None and len(set(users)) < len(users):
-        raise ValueError(f"users are a list of different groups, got {shown(users)}")
-    return entry
-
-
 def _write(path: str | os.PathLike[str], budget: Budget, entries: Sequence[Entry]) -> None:
-    def optional(value: Fraction | None) -> str | None:
-        return None if value is None else to_text(value)
-
-    content = {
-        "format": FORMAT,
-        "version": VERSION,
-        "epsilon": to_text(budget.epsilon),
-        "delta": to_text(budget.delta),
-        "local": optional(budget.local),
-        "entries": [
-            {
-                "epsilon": optional(entry.epsilon),
-                "what": entry.what,
-                "users": entry.users,
-                "local": optional(entry.local),
-                "shuffled": entry.shuffled,
-                "rate": optional(entry.rate),
-                "profile": [[to_text(ratio), to_text(delta)] for ratio, delta in entry.profile],
-                "squared_mu": optional(entry.squared_mu),
-                "permanent": entry.permanent,
-            }
-            for entry in entries
-        ],
-    }
-    with replacing(path) as stream:
-        stream.write((json.dumps(content, indent=1) + "\n").encode())
+    _FORM.save(path, {**vars(budget), "entries": entries})
 
 
 def _continues(later: Account, earlier: Account) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base import Floats, Rational, ball, brief, exact, precision
+from mechdesign.base import Floats, Rational, ball, brief, fraction, precision
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 
@@ -491,12 +491,7 @@ def _margin(bound: arb, target: Fraction) -> float:
 
 def exact_delta(delta: float | Rational) -> Fraction:
     """Return the exact delta, without rounding; ValueError unless strictly between 0 and 1."""
-    if isinstance(delta, float):
-        if not math.isfinite(delta):
-            raise ValueError(f"delta must be strictly between 0 and 1, got {delta}")
-        value = Fraction(delta)
-    else:
-        value = exact(delta, "delta")
+    value = fraction(delta, "delta", "strictly between 0 and 1")
     if not 0 < value < 1:
         raise ValueError(
             f"delta must be strictly between 0 and 1, got {brief(value)}: at 0 the epsilon is that"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,7 @@ from flint import arb
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
 from mechdesign.accounting.pair_law import exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
-from mechdesign.base import Rational, ball, brief, exact, precision, set_fields, shown
+from mechdesign.base import Rational, ball, brief, fraction, precision, set_fields, shown
 from mechdesign.privacy import exact_epsilon
 
 _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)  #: The limits of rho and epsilon.
@@ -228,9 +227,7 @@ class RenyiCurve:
 
 def exact_order(order: float | Rational) -> Fraction:
     """Return the exact order, without rounding; ValueError unless it is finite and above 1."""
-    if isinstance(order, float) and not math.isfinite(order):
-        raise ValueError(f"an order of Renyi divergence must be finite and above 1, got {order}")
-    value = Fraction(order) if isinstance(order, float) else exact(order, "order")
+    value = fraction(order, "an order of Renyi divergence", "finite and above 1")
     if value <= 1:
         raise ValueError(f"an order of Renyi divergence must be above 1, got {brief(value)}")
     return value

@@ -1,33 +1,38 @@
 """The values that fields of files may hold: each has one declared type and range.
 
-A format is declared once, as a `FieldType` that is made of others, and every reader of it checks
-with `FieldType.require`. Nothing is converted: a count is no flag, a text no number, and a list no
-text.
+A format is declared once, of `FieldType`s that are made of others: what a file may hold, what an
+object has in its place, and how it is written. Nothing is guessed: a count is no flag, a text no
+number, and a list no text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from mechdesign.base.files import opened, replacing
-from mechdesign.base.text import reason, shown
-from mechdesign.exceptions import InvalidFile, InvalidMechanism
+import numpy as np
+
+from mechdesign.base.text import (
+    from_text,
+    integer_from_text,
+    integer_to_text,
+    shown,
+    to_text,
+)
 
 #: Integers of files are less than this in absolute value, unless a field says otherwise.
 WORD = 1 << 63
 
 _INTEGER = "(?:[0-9]+|0x[0-9a-f]+)"
 _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_INTEGER})?")
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class FieldType:
     what: str  # the same in words
     # given a value and the name of its place, raises ValueError for what may not be there
     check: Callable[[Any, str], None]
+    read: Callable[[Any], Any] = _same  # what an object has in the place of a value
+    write: Callable[[Any], Any] = _same  # the value of what an object has
 
     def require(self, value: Any, place: str = "") -> Any:
         """The value itself."""
@@ -52,7 +59,11 @@ class FieldType:
                     other.check(value, place)
                 except ValueError as second:
                     # What is wrong deeper inside says more than that it is neither
-                    inside = [error for error in (first, second) if _is_inside(error, place)]
+                    inside = [
+                        error
+                        for error in (first, second)
+                        if isinstance(error, _Wrong) and error.place != place
+                    ]
                     if len(inside) == 1:
                         raise inside[0] from None
                     raise _wrong(value, place, what) from None
@@ -67,10 +78,6 @@ class _Wrong(ValueError):
     def __init__(self, message: str, place: str) -> None:
         super().__init__(message)
         self.place = place
-
-
-def _is_inside(error: ValueError, place: str) -> bool:
-    return isinstance(error, _Wrong) and error.place != place
 
 
 def _wrong(value: Any, place: str, what: str) -> _Wrong:
@@ -88,14 +95,20 @@ def _those(what: str, test: Callable[[Any], bool]) -> FieldType:
 FLAG = _those("true or false", lambda value: isinstance(value, bool))
 TEXT = _those("a text", lambda value: isinstance(value, str))
 NOTHING = _those("null", lambda value: value is None)
-INTEGER_TEXT = _those(
-    "an integer as text", lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
+INTEGER_TEXT = replace(
+    _those(
+        "an integer as text", lambda value: isinstance(value, str) and bool(_WHOLE.fullmatch(value))
+    ),
+    read=integer_from_text,
+    write=integer_to_text,
 )
-FRACTION_TEXT = _those(
-    "a fraction as text", lambda value: isinstance(value, str) and bool(_FRACTION.fullmatch(value))
-)
-NUMBER = _those(
-    "a finite number", lambda value: type(value) in (int, float) and math.isfinite(value)
+FRACTION_TEXT = replace(
+    _those(
+        "a fraction as text",
+        lambda value: isinstance(value, str) and bool(_FRACTION.fullmatch(value)),
+    ),
+    read=from_text,
+    write=to_text,
 )
 #: Of content that a declaration of its own checks.
 ANYTHING = _those("anything", lambda value: True)
@@ -127,11 +140,15 @@ def matching(what: str, pattern: str) -> FieldType:
 
 def optional(field: FieldType) -> FieldType:
     """The field, or null."""
-    return field | NOTHING
+    return replace(
+        field | NOTHING,
+        read=lambda value: None if value is None else field.read(value),
+        write=lambda value: None if value is None else field.write(value),
+    )
 
 
 def list_of(field: FieldType, most: int | None = None) -> FieldType:
-    """A list, of at most so many."""
+    """A list, of at most so many; in an object a tuple."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or (most is not None and len(value) > most):
@@ -140,11 +157,16 @@ def list_of(field: FieldType, most: int | None = None) -> FieldType:
             field.check(entry, f"{place}[{k}]")
 
     what = "a list" if most is None else f"a list of at most {most}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: tuple(map(field.read, value)),
+        lambda value: [*map(field.write, value)],
+    )
 
 
 def row_of(*fields: FieldType) -> FieldType:
-    """A list with one entry for each of some fields."""
+    """A list with one entry for each of some fields; in an object a tuple."""
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, list) or len(value) != len(fields):
@@ -153,7 +175,12 @@ def row_of(*fields: FieldType) -> FieldType:
             field.check(entry, f"{place}[{k}]")
 
     what = f"a list of {len(fields)}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: tuple(f.read(entry) for f, entry in zip(fields, value, strict=True)),
+        lambda value: [f.write(entry) for f, entry in zip(fields, value, strict=True)],
+    )
 
 
 def array_of(field: FieldType) -> FieldType:
@@ -165,6 +192,13 @@ def array_of(field: FieldType) -> FieldType:
     every = list_of(FieldType(field.what, check))
     return FieldType(f"{field.what}, or lists of them", check)
 
+
+#: Integers of 64 bits, or lists of lists of them: in an object an array.
+INTEGERS = replace(
+    array_of(whole_number()),
+    read=lambda value: np.array(value, np.int64),
+    write=lambda value: value.tolist(),
+)
 
 _PLAIN = (bool, int, float, str, NoneType)
 
@@ -207,11 +241,19 @@ def table_of(field: FieldType, key: FieldType = TEXT) -> FieldType:
             key.check(name, f"a key of {place}")
             field.check(entry, f"{place}[{shown(name)}]")
 
-    return FieldType("an object", check)
+    return FieldType(
+        "an object",
+        check,
+        lambda value: {key.read(name): field.read(entry) for name, entry in value.items()},
+        lambda value: {key.write(name): field.write(entry) for name, entry in value.items()},
+    )
 
 
-def record(fields: Mapping[str, FieldType]) -> FieldType:
-    """An object with these keys, all of them and no others."""
+def record(fields: Mapping[str, FieldType], kind: Callable[..., Any] = dict) -> FieldType:
+    """An object with these keys, all of them and no others.
+
+    It is read as what ``kind`` makes of its entries, and written from the attributes of that.
+    """
 
     def check(value: Any, place: str) -> None:
         if not isinstance(value, dict):
@@ -227,8 +269,17 @@ def record(fields: Mapping[str, FieldType]) -> FieldType:
         for name, field in fields.items():
             field.check(value[name], f"{place}.{name}" if place else name)
 
+    def write(value: Any) -> dict[str, Any]:
+        entry = value.__getitem__ if isinstance(value, dict) else partial(getattr, value)
+        return {name: field.write(entry(name)) for name, field in fields.items()}
+
     what = f"an object with the keys {', '.join(fields)}"
-    return FieldType(what, check)
+    return FieldType(
+        what,
+        check,
+        lambda value: kind(**{name: field.read(value[name]) for name, field in fields.items()}),
+        write,
+    )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -239,166 +290,3 @@ def set_fields(instance: Any, **values: Any) -> None:
     """Store values in a frozen dataclass; only for ``__init__`` and ``__post_init__``."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
-
-
-# ------------------------------------------------------------------------------------------------
-# JSON that can be read in one way only, and JSON files with a digest.
-#
-# No key of an object may be repeated or unknown, versions are integers, and each field holds what
-# the format declares of it: see `mechdesign.base.fields`.
-
-
-JSON_DEPTH = 64  #: The deepest nesting of lists and objects that `from_json` reads.
-
-JSON_BYTES = 1 << 28  #: The longest text that `from_json` reads.
-
-
-def from_json(text: str | bytes) -> Any:
-    """Return what a JSON text says, if it can be read in one way only."""
-    if len(text) > JSON_BYTES:
-        raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
-    try:
-        value = json.loads(
-            text.decode() if isinstance(text, bytes) else text,
-            object_pairs_hook=_object,
-            parse_float=_finite,
-            parse_constant=_finite,
-        )
-    except RecursionError as error:
-        raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
-    except UnicodeDecodeError:
-        raise
-    except ValueError as error:
-        raise ValueError(reason(error)) from error
-    require_shallow(value)
-    return value
-
-
-def require_shallow(value: Any) -> None:
-    """Raise ValueError for lists and objects that are nested deeper than `JSON_DEPTH`."""
-    level, depth = [value], 0
-    while level := [
-        inner
-        for outer in level
-        if isinstance(outer, (list, dict))
-        for inner in (outer.values() if isinstance(outer, dict) else outer)
-    ]:
-        depth += 1
-        if depth > JSON_DEPTH:
-            raise ValueError(f"nested deeper than {JSON_DEPTH}")
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {shown(twice)} occurs twice")
-    return content
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text:.20} is no finite number")
-    return value
-
-
-@contextmanager
-def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[None]:
-    """Turns the errors of malformed content into InvalidFile, in plain words."""
-    try:
-        yield
-    except (InvalidFile, InvalidMechanism):
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise InvalidFile(f"{path}: {what}: {reason(error):.300}") from error
-    except RecursionError as error:
-        raise InvalidFile(f"{path}: {what}: {reason(error)}") from error
-
-
-def require_same(written: Any, given: Any) -> None:
-    """Raise ValueError unless what was read is written as it was found, to the type."""
-    text, given_text = (json.dumps(value, sort_keys=True) for value in (written, given))
-    if text == given_text:
-        return
-    if isinstance(written, dict) and isinstance(given, dict):
-        for key in sorted({*written, *given}):
-            require_same(written.get(key), given.get(key))
-    raise ValueError(f"it holds {shown(given)} where {shown(written)} follows from the rest")
-
-
-def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the key "format" of a file; empty if it is no JSON object that has one."""
-    with opened(path) as stream:
-        text = stream.read(JSON_BYTES + 1)
-    try:
-        content = from_json(text)
-    except ValueError:
-        return ""
-    kind = content.get("format") if isinstance(content, dict) else None
-    return kind if isinstance(kind, str) else ""
-
-
-def content_of(
-    path: str | os.PathLike[str],
-    kind: str,
-    versions: Mapping[int, Mapping[str, FieldType]],
-    *,
-    sealed: bool = True,
-) -> dict[str, Any]:
-    """Return what a JSON file of this kind holds."""
-    try:
-        with opened(path) as stream:
-            content = from_json(stream.read(JSON_BYTES + 1))
-    except UnicodeDecodeError as error:
-        name = kind.rpartition(".")[2]
-        raise InvalidFile(f"{path}: binary, as an aggregate is, and no {name} file") from error
-    except ValueError as error:
-        raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
-    if not isinstance(content, dict) or content.get("format") != kind:
-        raise InvalidFile(
-            f"{path}: not a {kind.rpartition('.')[2]} file (format {kind!r} expected)"
-        )
-    version = content.get("version")
-    if type(version) is not int or version not in versions:
-        read = ", ".join(map(str, versions))
-        raise InvalidFile(f"{path}: version {shown(version)}, this library reads version {read}")
-    fields = {"format": TEXT, "version": ANYTHING, **versions[version]}
-    if sealed:
-        fields["digest"] = TEXT
-        if "digest" in content and content["digest"] != digest_of(content):
-            raise InvalidFile(
-                f"{path}: the digest does not match: the file was changed after it was written"
-            )
-    with intact(path):
-        record(fields).require(content)
-    return content
-
-
-def write_content(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a file that `content_of` reads, with a digest, in one step or not at all."""
-    kept = {**content, "digest": digest_of(dict(content))}
-    text = spelt(json.dumps(kept, indent=1, allow_nan=False) + "\n")
-    with replacing(path) as stream:
-        stream.write(text)
-
-
-def spelt(text: str) -> bytes:
-    """The bytes of a JSON text that is to be written."""
-    content = text.encode()
-    if len(content) > JSON_BYTES:
-        raise ValueError(
-            f"the file would have {len(content)} bytes, more than the {JSON_BYTES} that are read"
-        )
-    return content
-
-
-def digest_of(content: dict[str, Any]) -> str:
-    """SHA-256 of everything in a JSON file but its own digest."""
-    rest = {key: value for key, value in content.items() if key != "digest"}
-    return (
-        "sha256:"
-        + hashlib.sha256(
-            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
-    )

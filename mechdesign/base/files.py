@@ -1,8 +1,11 @@
-"""Regular files: opened without waiting, and replaced in one step or not at all."""
+"""Regular files: opened without waiting, replaced in one step or not at all; and JSON in them."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
+import math
 import os
 import secrets
 import shutil
@@ -10,14 +13,18 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, ClassVar, Self
 
-from mechdesign.base.text import FULL, printable
-from mechdesign.exceptions import DiskFull, IrregularFile
+from mechdesign.base.fields import ANYTHING, TEXT, FieldType, record
+from mechdesign.base.text import FULL, printable, reason, shown
+from mechdesign.exceptions import DiskFull, InvalidFile, InvalidMechanism, IrregularFile
 
 
 def opened(path: str | os.PathLike[str], mode: str = "rb", **options: Any) -> IO[Any]:
@@ -88,6 +95,292 @@ def _sync(directory: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+# ------------------------------------------------------------------------------------------------
+# JSON that can be read in one way only, and JSON files with a digest.
+#
+# No key of an object may be repeated or unknown, versions are integers, and each field holds what
+# the format declares of it: see `mechdesign.base.fields`.
+
+
+JSON_DEPTH = 64  #: The deepest nesting of lists and objects that `from_json` reads.
+
+JSON_BYTES = 1 << 28  #: The longest text that `from_json` reads.
+
+
+def from_json(text: str | bytes) -> Any:
+    """Return what a JSON text says, if it can be read in one way only."""
+    if len(text) > JSON_BYTES:
+        raise ValueError(f"{len(text)} bytes are more than the {JSON_BYTES} that are read")
+    try:
+        value = json.loads(
+            text.decode() if isinstance(text, bytes) else text,
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+    except RecursionError as error:
+        raise ValueError(f"nested deeper than {JSON_DEPTH}") from error
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:
+        raise ValueError(reason(error)) from error
+    require_shallow(value)
+    return value
+
+
+def require_shallow(value: Any) -> None:
+    """Raise ValueError for lists and objects that are nested deeper than `JSON_DEPTH`."""
+    level, depth = [value], 0
+    while level := [
+        inner
+        for outer in level
+        if isinstance(outer, (list, dict))
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        depth += 1
+        if depth > JSON_DEPTH:
+            raise ValueError(f"nested deeper than {JSON_DEPTH}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} occurs twice")
+    return content
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text:.20} is no finite number")
+    return value
+
+
+@contextmanager
+def intact(path: str | os.PathLike[str], what: str = "malformed") -> Iterator[None]:
+    """Turns the errors of malformed content into InvalidFile, in plain words."""
+    try:
+        yield
+    except (InvalidFile, InvalidMechanism):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InvalidFile(f"{path}: {what}: {reason(error):.300}") from error
+    except RecursionError as error:
+        raise InvalidFile(f"{path}: {what}: {reason(error)}") from error
+
+
+def require_same(written: Any, given: Any) -> None:
+    """Raise ValueError unless what was read is written as it was found, to the type."""
+    text, given_text = (json.dumps(value, sort_keys=True) for value in (written, given))
+    if text == given_text:
+        return
+    if isinstance(written, dict) and isinstance(given, dict):
+        for key in sorted({*written, *given}):
+            require_same(written.get(key), given.get(key))
+    raise ValueError(f"it holds {shown(given)} where {shown(written)} follows from the rest")
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the key "format" of a file; empty if it is no JSON object that has one."""
+    with opened(path) as stream:
+        text = stream.read(JSON_BYTES + 1)
+    try:
+        content = from_json(text)
+    except ValueError:
+        return ""
+    kind = content.get("format") if isinstance(content, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def require_version(version: Any, versions: Collection[int]) -> int:
+    """The version of a file, if it is one of those that are read."""
+    if type(version) is not int or version not in versions:
+        read = ", ".join(map(str, versions))
+        raise ValueError(f"version {shown(version)}, this library reads version {read}")
+    return version
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of JSON document: its name, and its fields in each version that is read."""
+
+    name: str
+    versions: Mapping[int, Mapping[str, FieldType]]  # the last one is written
+    sealed: bool = True  # whether a document holds a digest of the rest of it
+
+    @property
+    def part(self) -> FieldType:
+        """A document within another one, which is read by a class of its own."""
+        form = record(self.versions[max(self.versions)])
+        return FieldType(form.what, form.check, write=form.write)
+
+    def require(self, content: Any) -> dict[str, Any]:
+        """The content of a document; ValueError unless it is of this format, and intact."""
+        if not isinstance(content, dict) or content.get("format") != self.name:
+            kind = self.name.rpartition(".")[2]
+            raise ValueError(f"not a {kind} file (format {self.name!r} expected)")
+        version = require_version(content.get("version"), self.versions)
+        fields = {"format": TEXT, "version": ANYTHING, **self.versions[version]}
+        if self.sealed:
+            fields["digest"] = TEXT
+            if "digest" in content and content["digest"] != digest_of(content):
+                raise ValueError(
+                    "the digest does not match: the file was changed after it was written"
+                )
+        try:
+            record(fields).require(content)
+        except ValueError as error:
+            raise ValueError(f"malformed: {error}") from error
+        return content
+
+    def load(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Return what a file of this format holds, as JSON has it."""
+        try:
+            with opened(path) as stream:
+                content = from_json(stream.read(JSON_BYTES + 1))
+        except UnicodeDecodeError as error:
+            kind = self.name.rpartition(".")[2]
+            raise InvalidFile(f"{path}: binary, as an aggregate is, and no {kind} file") from error
+        except ValueError as error:
+            raise InvalidFile(f"{path}: not JSON, or cut short: {error}") from error
+        try:
+            return self.require(content)
+        except ValueError as error:
+            raise InvalidFile(f"{path}: {error!s:.300}") from error
+
+    def read(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Return what an object has in the place of each field of a document."""
+        fields = self.versions[content.get("version", max(self.versions))]
+        return {name: field.read(content[name]) for name, field in fields.items()}
+
+    def written(self, values: Any) -> dict[str, Any]:
+        """The document of an object, or of a dictionary, that has what `read` returns."""
+        version = max(self.versions)
+        content = record(self.versions[version]).write(values)
+        content = {"format": self.name, "version": version, **content}
+        return {**content, "digest": digest_of(content)} if self.sealed else content
+
+    def require_same(self, values: Any, content: dict[str, Any], but: str = "") -> None:
+        """Raise ValueError unless an object is written as its document has it, to the type."""
+        fields = self.versions[content["version"]]
+        written = record(fields).write(values)
+        for name in fields:
+            if name != but:
+                require_same(written[name], content[name])
+
+    def save(self, path: str | os.PathLike[str], values: Any) -> None:
+        """Write a file that `load` reads, in one step or not at all."""
+        text = spelt(json.dumps(self.written(values), indent=1, allow_nan=False) + "\n")
+        with replacing(path) as stream:
+            stream.write(text)
+
+
+class Document(ABC):
+    """An object that is kept in a JSON file, and made and checked again from what that says."""
+
+    form: ClassVar[Format]
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """Return what its file says, as `Format.read` returns it.
+
+        Returns
+        -------
+        dict of str to object
+            By the names of the fields.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+
+    @classmethod
+    @abstractmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> Self:
+        """Return the object of a document.
+
+        Parameters
+        ----------
+        content : dict of str to object
+            What the file says, as JSON has it: its fields have been checked.
+        where : str
+            What errors call the file.
+
+        Returns
+        -------
+        object
+            Of this class.
+
+        Raises
+        ------
+        ValueError
+            It says something that is not true.
+        """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file (.json) that `load` reads, replacing one in one step or not at all.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Where; what is there is replaced.
+
+        Raises
+        ------
+        ValueError
+            `load` would refuse the file, since it takes too long to check.
+        """
+        self.form.save(path, self.content())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+
+        Returns
+        -------
+        object
+            Equal to the one that was saved.
+
+        Raises
+        ------
+        InvalidFile
+            Not such a file, another version, truncated, or changed since it was written.
+        InvalidMechanism, PrivacyViolation
+            It is intact but claims what is not true.
+        """
+        content = cls.form.load(path)
+        with intact(path):
+            return cls.of_content(content, str(path))
+
+
+def spelt(text: str) -> bytes:
+    """The bytes of a JSON text that is to be written."""
+    content = text.encode()
+    if len(content) > JSON_BYTES:
+        raise ValueError(
+            f"the file would have {len(content)} bytes, more than the {JSON_BYTES} that are read"
+        )
+    return content
+
+
+def digest_of(content: dict[str, Any]) -> str:
+    """SHA-256 of everything in a JSON file but its own digest."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return (
+        "sha256:"
+        + hashlib.sha256(
+            json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
+    )
 
 
 # ------------------------------------------------------------------------------------------------

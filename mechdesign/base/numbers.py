@@ -6,6 +6,7 @@ Wherever this library promises an exact answer it refuses binary floats: the flo
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from collections.abc import Callable, Iterator
@@ -57,6 +58,15 @@ def exact(value: Rational, name: str = "value") -> Fraction:
             f"{name} must be a finite rational number such as '9/10' or '0.9', got"
             f" {str(value)[:80]!r}"
         ) from error
+
+
+def fraction(value: float | Rational, name: str, what: str = "finite") -> Fraction:
+    """Return a float as the binary number that it is; anything else must be exact."""
+    if isinstance(value, (float, np.floating)):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be {what}, got {value}")
+        return Fraction(float(value))
+    return exact(value, name)
 
 
 def exact_sum(values: npt.NDArray[np.integer[Any]]) -> int:

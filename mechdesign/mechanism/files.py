@@ -16,7 +16,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable
-from fractions import Fraction
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -29,13 +29,11 @@ from mechdesign.base import (
     FRACTION_TEXT,
     INTEGER_TEXT,
     TEXT,
+    Format,
     comma_separated,
-    content_of,
     digest_of,
     from_text,
     intact,
-    integer_from_text,
-    integer_to_text,
     list_of,
     matching,
     one_of,
@@ -200,17 +198,85 @@ FORMAT = "mechdesign.mechanism"
 
 _PAIR = row_of(whole_number(), whole_number())
 
-_LOSS = {"prior": optional(list_of(FRACTION_TEXT)), "worst_case": FLAG}
+
+def _values_to_json(values: Values) -> dict[str, Any]:
+    if isinstance(values, Bands):
+        return {"bands": [list(band) for band in values.bands]}
+    if isinstance(values, CountPairs):
+        return {"pairs": [values.first, values.second]}
+    if isinstance(values, Counts):
+        return {"counts": [values.low, values.high]}
+    raise ValueError(f"{type(values).__name__} cannot be written to a file")
+
+
+def _values_from_json(content: Any) -> Values:
+    ((kind, given),) = content.items()
+    if kind == "bands":
+        return Bands([tuple(band) for band in given])
+    return {"counts": Counts, "pairs": CountPairs}[kind](*given)
+
+
+def _property(text: str) -> Property:
+    try:
+        item = resolve(text)
+        if item.text != text:
+            raise ValueError(f"{shown(text)} is written as {shown(item.text)}")
+        return item
+    except ValueError as error:
+        raise InvalidFile(
+            "the certificate needs a property that is not defined here; import what defines it"
+            " (in the shell: --import MODULE), or load the table without its certificate:"
+            f" {error!s:.200}"
+        ) from error
+
+
+_PRIOR = optional(list_of(FRACTION_TEXT))
+
+_COSTS = list_of(list_of(FRACTION_TEXT))
+
+
+def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
+    """Return a loss as JSON values; of one that is no `Power` the costs of these values."""
+    common = {"prior": _PRIOR.write(loss.prior), "worst_case": loss.worst_case}
+    if isinstance(loss, Power):
+        return {"power": to_text(loss.p), "d": loss.d, **common}
+    return {"costs": _COSTS.write(loss.costs(outputs, inputs)), **common}
+
+
+def _loss_from_json(content: Any) -> Loss:
+    prior, worst_case = _PRIOR.read(content["prior"]), content["worst_case"]
+    if "costs" in content:
+        return Costs(_COSTS.read(content["costs"]), prior, worst_case)
+    return Power(from_text(content["power"]), content["d"], prior, worst_case)
+
+
+def _neighbours(given: Any) -> Any:
+    if isinstance(given, dict):
+        return Metric(given["distances"])
+    return [tuple(pair) for pair in given] if isinstance(given, list) else given
+
+
+_LOSS = {"prior": _PRIOR, "worst_case": FLAG}
 
 _CERTIFICATE = record(
     {
-        "loss": record({"power": FRACTION_TEXT, "d": whole_number(0), **_LOSS})
-        | record({"costs": list_of(list_of(FRACTION_TEXT)), **_LOSS}),
-        "properties": list_of(TEXT),
+        "loss": replace(
+            record({"power": FRACTION_TEXT, "d": whole_number(0), **_LOSS})
+            | record({"costs": _COSTS, **_LOSS}),
+            read=_loss_from_json,
+        ),
+        "properties": list_of(replace(TEXT, read=_property, write=lambda item: item.text)),
         "objective": FRACTION_TEXT,
         "bound": FRACTION_TEXT,
         "multipliers": table_of(
-            table_of(FRACTION_TEXT, matching("the number of a constraint", "0|[1-9][0-9]{0,18}"))
+            table_of(
+                FRACTION_TEXT,
+                replace(
+                    matching("the number of a constraint", "0|[1-9][0-9]{0,18}"),
+                    read=int,
+                    write=str,
+                ),
+            )
         ),
     }
 )
@@ -218,20 +284,33 @@ _CERTIFICATE = record(
 # What `described` makes for counts from 0: version 1 of the format.
 _FIELDS = {
     "alpha": FRACTION_TEXT,
-    "neighbours": one_of("adjacent", "all")
-    | whole_number(2)
-    | list_of(_PAIR)
-    | record({"distances": list_of(list_of(optional(whole_number(0))))}),
+    "neighbours": replace(
+        one_of("adjacent", "all")
+        | whole_number(2)
+        | list_of(_PAIR)
+        | record({"distances": list_of(list_of(optional(whole_number(0))))}),
+        read=_neighbours,
+        write=lambda n: {"distances": n.distances} if isinstance(n, Metric) else n,
+    ),
     "denominator": INTEGER_TEXT,
     "weights": list_of(list_of(INTEGER_TEXT)),
     "certificate": optional(_CERTIFICATE),
 }
 
-_COUNTS = record({"counts": _PAIR}) | record({"pairs": _PAIR}) | record({"bands": list_of(_PAIR)})
+_COUNTS = replace(
+    record({"counts": _PAIR}) | record({"pairs": _PAIR}) | record({"bands": list_of(_PAIR)}),
+    read=_values_from_json,
+    write=_values_to_json,
+)
 
 _VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}  # the fields of version 2 besides
 
 _VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}}
+
+# The certificate is checked only where it is asked for, and all else by `checked`
+_LOOSE = Format(
+    FORMAT, {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
+)
 
 
 def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[str]) -> None:
@@ -286,8 +365,7 @@ def load(
     path: str | os.PathLike[str], *, certificate: bool = True
 ) -> tuple[Table, Certificate | None]:
     """Read a JSON file, and check digest, table, privacy and, if asked for, certificate."""
-    loose = {version: dict.fromkeys(fields, ANYTHING) for version, fields in _VERSIONS.items()}
-    content = content_of(path, FORMAT, loose)  # `checked` looks at what is needed
+    content = _LOOSE.load(path)
     chosen = {key: content[key] for key in _VERSIONS[content["version"]]}
     if not certificate:
         chosen["certificate"] = None
@@ -298,8 +376,16 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
     """The table and certificate of a mechanism in a file, after every claim in it was checked."""
     with intact(place):
         labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
-        record(_VERSIONS[2 if labelled else 1]).require(content)
-        table, certificate = _parse(content, work)
+        form = record(_VERSIONS[2 if labelled else 1])
+        form.require(content)
+        check_affordable(content, work)
+        stated = form.read(content)
+        privacy = Privacy(alpha=stated.pop("alpha"), neighbours=stated.pop("neighbours"))
+        claim = stated.pop("certificate")
+        table = Table.from_weights(
+            stated.pop("weights"), stated.pop("denominator"), privacy, **stated
+        )
+        certificate = None if claim is None else Certificate(privacy, **claim)
     table.audit().require()
     if certificate is not None:
         verdict = certificate.verify(table)
@@ -310,19 +396,21 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
 
 def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
     """The content of a mechanism's JSON file; ValueError if its check would take too long."""
-    neighbours = table.privacy.neighbours
-    content = {
-        "alpha": to_text(table.privacy.alpha),
-        "neighbours": (
-            {"distances": neighbours.distances} if isinstance(neighbours, Metric) else neighbours
-        ),
-        "denominator": integer_to_text(table.denominator),
-        "weights": [[integer_to_text(weight) for weight in row] for row in table.weights],
-        "certificate": _certificate_to_json(certificate, table),
+    outputs, inputs = table.output_values, table.input_values
+    stated: dict[str, Any] = {
+        "alpha": table.privacy.alpha,
+        "neighbours": table.privacy.neighbours,
+        "denominator": table.denominator,
+        "weights": table.weights,
+        "certificate": None,
+        "inputs": inputs,
+        "outputs": outputs,
     }
-    values = {"inputs": table.input_values, "outputs": table.output_values}
-    if values != {"inputs": Counts(0, table.inputs - 1), "outputs": Counts(0, table.outputs - 1)}:
-        content |= {name: _values_to_json(each) for name, each in values.items()}
+    if certificate is not None:
+        loss = loss_to_json(certificate.loss, outputs, inputs)
+        stated["certificate"] = {**vars(certificate), "loss": loss}
+    plain = (outputs, inputs) == (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1))
+    content: dict[str, Any] = record(_VERSIONS[1 if plain else 2]).write(stated)
     check_affordable(content, Work(content))
     return content
 
@@ -335,106 +423,6 @@ def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> N
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
     head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)
     stream.write(f"{head}[\n{rows}\n ]{tail}\n".encode())
-
-
-def _parse(content: Any, work: Work) -> tuple[Table, Certificate | None]:
-    values = {name: _values_from_json(content[name]) for name in _VALUES if name in content}
-    check_affordable(content, work)
-    neighbours = content["neighbours"]
-    if isinstance(neighbours, list):
-        neighbours = [tuple(pair) for pair in neighbours]
-    elif isinstance(neighbours, dict):
-        neighbours = Metric(neighbours["distances"])
-    privacy = Privacy(alpha=from_text(content["alpha"]), neighbours=neighbours)
-    weights = [[integer_from_text(entry) for entry in row] for row in content["weights"]]
-    certificate = (
-        None
-        if content["certificate"] is None
-        else _certificate_from_json(content["certificate"], privacy)
-    )
-    denominator = integer_from_text(content["denominator"])
-    return Table.from_weights(weights, denominator, privacy, **values), certificate
-
-
-def _values_to_json(values: Values) -> dict[str, Any]:
-    if isinstance(values, Bands):
-        return {"bands": [list(band) for band in values.bands]}
-    if isinstance(values, CountPairs):
-        return {"pairs": [values.first, values.second]}
-    if isinstance(values, Counts):
-        return {"counts": [values.low, values.high]}
-    raise ValueError(f"{type(values).__name__} cannot be written to a file")
-
-
-def _values_from_json(content: Any) -> Values:
-    ((kind, given),) = content.items()
-    if kind == "bands":
-        return Bands([tuple(band) for band in given])
-    return {"counts": Counts, "pairs": CountPairs}[kind](*given)
-
-
-def _certificate_to_json(certificate: Certificate | None, table: Table) -> dict[str, Any] | None:
-    if certificate is None:
-        return None
-    return {
-        "loss": loss_to_json(certificate.loss, table.output_values, table.input_values),
-        "properties": [item.text for item in certificate.properties],
-        "objective": to_text(certificate.objective),
-        "bound": to_text(certificate.bound),
-        "multipliers": {
-            name: {str(r): to_text(value) for r, value in chosen.items()}
-            for name, chosen in certificate.multipliers.items()
-        },
-    }
-
-
-def _certificate_from_json(content: Any, privacy: Privacy) -> Certificate:
-    return Certificate(
-        privacy,
-        _loss_from_json(content["loss"]),
-        tuple(_property(text) for text in content["properties"]),
-        from_text(content["objective"]),
-        from_text(content["bound"]),
-        {
-            name: {int(r): from_text(value) for r, value in chosen.items()}
-            for name, chosen in content["multipliers"].items()
-        },
-    )
-
-
-def _property(text: str) -> Property:
-    try:
-        item = resolve(text)
-        if item.text != text:
-            raise ValueError(f"{shown(text)} is written as {shown(item.text)}")
-        return item
-    except ValueError as error:
-        raise InvalidFile(
-            "the certificate needs a property that is not defined here; import what defines it"
-            " (in the shell: --import MODULE), or load the table without its certificate:"
-            f" {error!s:.200}"
-        ) from error
-
-
-def loss_to_json(loss: Loss, outputs: Values, inputs: Values) -> dict[str, Any]:
-    """Return a loss as JSON values; of one that is no `Power` the costs of these values."""
-    prior = None if loss.prior is None else [to_text(weight) for weight in loss.prior]
-    common = {"prior": prior, "worst_case": loss.worst_case}
-    if isinstance(loss, Power):
-        return {"power": to_text(loss.p), "d": loss.d, **common}
-    costs = [[to_text(cost) for cost in row] for row in loss.costs(outputs, inputs)]
-    return {"costs": costs, **common}
-
-
-def _loss_from_json(content: Any) -> Loss:
-    prior: list[Fraction] | None = None
-    if content["prior"] is not None:
-        prior = [from_text(weight) for weight in content["prior"]]
-    worst_case = content["worst_case"]
-    if "costs" in content:
-        costs = [[from_text(cost) for cost in row] for row in content["costs"]]
-        return Costs(costs, prior, worst_case)
-    return Power(from_text(content["power"]), content["d"], prior, worst_case)
 
 
 def _csv(stream: IO[bytes], table: Table) -> None:

@@ -19,38 +19,33 @@ is at most 1 / (alpha beta).
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from mechdesign.base import (
-    ANYTHING,
     FRACTION_TEXT,
+    INTEGERS,
     TEXT,
+    Document,
+    Format,
     Integers,
     Rational,
-    array_of,
     bit_source,
     checked_counts,
-    content_of,
-    from_text,
-    intact,
     list_of,
     listed,
     optional,
     row_of,
     set_fields,
     shown,
-    to_text,
     whole,
-    whole_number,
-    write_content,
 )
 from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
@@ -71,15 +66,6 @@ from mechdesign.tables.consistent_table import (
 )
 from mechdesign.tables.estimates import MeasuredCells, MeasurementErrors, WeightedEstimate
 from mechdesign.tables.table_release import ContingencyStatement, TableRelease, release
-
-FORMAT, VERSION = "mechdesign.contingency", 1
-
-_FIELDS = {
-    "axes": list_of(row_of(TEXT, list_of(TEXT))),
-    "within": optional(list_of(TEXT)),
-    "cells": ANYTHING,  # which `TableRelease.of_content` checks
-    "margins": list_of(row_of(list_of(TEXT), FRACTION_TEXT, array_of(whole_number()))),
-}
 
 _LEAST_VARIANCE = 2.0**-1000  # only sums that are public have none
 
@@ -111,7 +97,7 @@ class Margin:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ContingencyRelease:
+class ContingencyRelease(Document):
     """The public parts of a released contingency table: cells, margins, and whom it protects.
 
     `release_contingency` makes it.
@@ -133,6 +119,18 @@ class ContingencyRelease:
     InvalidTable
         Parts that do not belong together.
     """
+
+    form: ClassVar[Format] = Format(
+        "mechdesign.contingency",
+        {
+            1: {
+                "axes": list_of(row_of(TEXT, list_of(TEXT))),
+                "within": optional(list_of(TEXT)),
+                "cells": TableRelease.form.part,
+                "margins": list_of(row_of(list_of(TEXT), FRACTION_TEXT, INTEGERS)),
+            }
+        },
+    )
 
     axes: Axes
     cells: TableRelease
@@ -315,56 +313,26 @@ class ContingencyRelease:
             ),
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file at ``path``, replacing one in one step or not at all.
-
-        Raises
-        ------
-        ValueError
-            `load` would refuse the file, since it takes too long to check.
-        """
-        content = {
-            "format": FORMAT,
-            "version": VERSION,
-            "axes": [
-                [name, [*labels]]
-                for name, labels in zip(self.axes.names, self.axes.labels, strict=True)
-            ],
-            "within": None if self.within is None else [*self.within],
+    def content(self) -> dict[str, Any]:
+        return {
+            "axes": [*zip(self.axes.names, self.axes.labels, strict=True)],
+            "within": self.within,
             "cells": self.cells.content(),
-            "margins": [
-                [[*margin.names], to_text(margin.alpha), margin.released.tolist()]
-                for margin in self.margins
-            ],
+            "margins": [(margin.names, margin.alpha, margin.released) for margin in self.margins],
         }
-        write_content(path, content)
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> ContingencyRelease:
-        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
-
-        Raises
-        ------
-        InvalidFile
-            Not such a file, another version, truncated, or changed since it was written.
-        InvalidMechanism, PrivacyViolation
-            It is intact but claims what is not true.
-        """
-        content = content_of(path, FORMAT, {VERSION: _FIELDS})
-        cells = TableRelease.of_content(content["cells"], str(path), Work(content))
-        with intact(path):
-            axes = Axes(dict(content["axes"]))
-            if len(axes.names) < len(content["axes"]):
-                raise ValueError("an axis comes twice")
-            margins = [
-                Margin(
-                    tuple(names),
-                    DiscreteLaplace(alpha=from_text(alpha)).alpha,
-                    np.array(released, np.int64),
-                )
-                for names, alpha, released in content["margins"]
-            ]
-            return ContingencyRelease(axes, cells, content["within"], margins)
+    @classmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> ContingencyRelease:
+        cells = TableRelease.of_content(content["cells"], where, Work(content))
+        stated = cls.form.read(content)
+        axes = Axes(dict(stated["axes"]))
+        if len(axes.names) < len(stated["axes"]):
+            raise ValueError("an axis comes twice")
+        margins = [
+            Margin(names, DiscreteLaplace(alpha=alpha).alpha, released)
+            for names, alpha, released in stated["margins"]
+        ]
+        return cls(axes, cells, stated["within"], margins)
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"

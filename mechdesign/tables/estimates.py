@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,18 +54,42 @@ class CellEstimate(NamedTuple):
     high: int
 
 
-@dataclass(frozen=True)
-class GroupErrors:
+class MeasurementErrors(NamedTuple):
+    """The errors of unbiased measurements, as far as they are known.
+
+    Floats for all measurements alike, or arrays (measurements,).
+    """
+
+    variances: Any  # unbiased estimates of the variances
+    least: Any  # the smallest variance, whatever the true count is
+    worst: Any  # the largest
+    spread: Any  # the largest variance of the estimate of the variance
+    tails: Any  # the largest fourth cumulant of the measurement, at least 0
+    step: Any  # the largest distance of two neighbouring values of the measurement
+
+    @classmethod
+    def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
+        """Return those of sums with discrete Laplace noise."""
+        laws = {alpha: DiscreteLaplace(alpha=alpha) for alpha in set(alphas) if alpha is not None}
+        fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
+        for alpha, law in laws.items():
+            fourth = law.fourth_moment - 3 * law.variance**2
+            fixed[alpha] = float(law.variance), float(fourth), 1.0
+        variance, tails, step = np.array([fixed[alpha_] for alpha_ in alphas]).reshape(-1, 3).T
+        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), tails, step)
+
+    def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
+        """Return those of these measurements and of others after them."""
+        pairs = zip(self, others, strict=True)
+        return MeasurementErrors(*(np.concatenate(pair) for pair in pairs))
+
+
+class GroupErrors(NamedTuple):
     """The unbiased estimate of groups of one size, in floats."""
 
     mechanism: Mechanism
     values: Floats  # shape (outputs,), the estimate from each output
-    variance_estimates: Floats  # shape (outputs,), of the variance of that estimate
-    least: float  # the smallest variance over true counts
-    worst: float  # the largest
-    spread: float  # the largest variance of the estimate of the variance
-    tails: float  # the largest fourth cumulant of the estimate, at least 0
-    step: float  # the largest distance of two neighbouring estimates
+    errors: MeasurementErrors  # variances by output, the others for all of them
 
 
 @lru_cache(128)
@@ -85,9 +110,7 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
     squares = (values[:, None] - np.arange(mechanism.inputs)) ** 2
     tails = ((mechanism.matrix * squares**2).sum(axis=0) - 3 * variances**2).max()
     spread = (mechanism.matrix * (estimates[:, None] - variances) ** 2).sum(axis=0).max()
-    return GroupErrors(
-        mechanism,
-        values,
+    errors = MeasurementErrors(
         estimates,
         least=float(variances.min()),
         worst=worst,
@@ -95,37 +118,60 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
         tails=max(float(tails), 0.0),
         step=float(np.diff(np.sort(values)).max(initial=0.0)),
     )
+    return GroupErrors(mechanism, values, errors)
 
 
-class TotalEstimate:
+class PeopleEstimate(ABC):
+    """An unbiased estimate of a number of people: a sum of independent measurements.
+
+    It is not clipped: it may be negative, or exceed the largest number that is possible.
+    """
+
+    @property
+    @abstractmethod
+    def errors_of_sum(self) -> MeasurementErrors:
+        """The errors of the sum, as floats."""
+
+    @cached_property
+    def variance(self) -> float:
+        """The variance of `value`, estimated without bias, then moved into its possible range."""
+        errors = self.errors_of_sum
+        return float(min(max(errors.variances, errors.least), errors.worst))
+
+    @property
+    def worst_variance(self) -> float:
+        """The largest variance of `value` over all possible true counts."""
+        return float(self.errors_of_sum.worst)
+
+    @property
+    def standard_error(self) -> float:
+        """The square root of `variance`."""
+        return math.sqrt(self.variance)
+
+
+class TotalEstimate(PeopleEstimate):
     """An unbiased estimate of a sum of true counts.
 
     Shapes: `groups` has, for each size of a group, how often each output was released, (outputs,).
     """
 
     def __init__(self, groups: Sequence[tuple[GroupErrors, Integers]]) -> None:
-        self._groups = tuple((errors, outputs) for errors, outputs in groups if outputs.any())
+        self._groups = tuple((group, outputs) for group, outputs in groups if outputs.any())
 
     @cached_property
     def value(self) -> float:
         """The estimate. It is not clipped: it may be negative, or exceed the number of people."""
-        return math.fsum(float(errors.values @ outputs) for errors, outputs in self._groups)
+        return math.fsum(float(group.values @ outputs) for group, outputs in self._groups)
 
     @cached_property
-    def variance(self) -> float:
-        """The variance of `value`, estimated without bias, then moved into its possible range."""
-        least = self._sum(lambda errors: errors.least)
-        return min(max(self._estimated_variance, least), self.worst_variance)
-
-    @cached_property
-    def worst_variance(self) -> float:
-        """The largest variance of `value` over all possible true counts."""
-        return self._sum(lambda errors: errors.worst)
-
-    @property
-    def standard_error(self) -> float:
-        """The square root of `variance`."""
-        return math.sqrt(self.variance)
+    def errors_of_sum(self) -> MeasurementErrors:
+        variances = math.fsum(float(each.errors.variances @ out) for each, out in self._groups)
+        groups = [(int(outputs.sum()), group.errors) for group, outputs in self._groups]
+        least, worst, spread, tails = (
+            math.fsum(count * errors[k] for count, errors in groups) for k in range(1, 5)
+        )
+        step = max((errors.step for _, errors in groups if errors.worst), default=0.0)
+        return MeasurementErrors(variances, least, worst, spread, tails, step)
 
     @property
     def cells(self) -> int:
@@ -136,7 +182,7 @@ class TotalEstimate:
     def people(self) -> int:
         """The sum of the sizes of the groups, which the true total cannot exceed."""
         return sum(
-            (errors.mechanism.inputs - 1) * int(outputs.sum()) for errors, outputs in self._groups
+            (group.mechanism.inputs - 1) * int(outputs.sum()) for group, outputs in self._groups
         )
 
     def interval(self, confidence: float = 0.95) -> tuple[int, int]:
@@ -166,30 +212,13 @@ class TotalEstimate:
             Another confidence.
         """
         _checked(confidence)
-        uncertain = [(errors, outputs) for errors, outputs in self._groups if errors.worst]
+        uncertain = [(group, outputs) for group, outputs in self._groups if group.errors.worst]
         if not uncertain:
             return 0, 0
         if sum(int(outputs.sum()) for _, outputs in uncertain) == 1:
-            ((errors, outputs),) = uncertain
-            return count_intervals(errors.mechanism, confidence)[int(outputs.argmax())]
-        half = half_width(
-            confidence,
-            self._estimated_variance,
-            self._sum(lambda errors: errors.spread),
-            self.worst_variance,
-            self._sum(lambda errors: errors.tails),
-            max(errors.step for errors, _ in uncertain),
-        )
-        return whole_ends(self.value, half, self.people)
-
-    @cached_property
-    def _estimated_variance(self) -> float:
-        return math.fsum(
-            float(errors.variance_estimates @ outputs) for errors, outputs in self._groups
-        )
-
-    def _sum(self, number: Callable[[GroupErrors], float]) -> float:
-        return math.fsum(int(outputs.sum()) * number(errors) for errors, outputs in self._groups)
+            ((group, outputs),) = uncertain
+            return count_intervals(group.mechanism, confidence)[int(outputs.argmax())]
+        return whole_ends(self.value, half_width(confidence, self.errors_of_sum), self.people)
 
     def __repr__(self) -> str:
         return (
@@ -222,23 +251,22 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
     return tuple(intervals)
 
 
-def half_width(
-    confidence: float, estimated: float, spread: float, worst: float, tails: float, step: float
-) -> float:
+def half_width(confidence: float, errors: MeasurementErrors) -> float:
     """Return how far an interval reaches on both sides of an estimate that is a sum."""
     risk = 1 - _checked(confidence)
     # The largest variance that its estimate leaves possible, at a tenth of the risk
-    margin = _quantile(risk / 10) * math.sqrt(spread)
-    variance = min(max(estimated, 0.0) + margin, worst)
+    margin = _quantile(risk / 10) * math.sqrt(errors.spread)
+    variance = min(max(errors.variances, 0.0) + margin, errors.worst)
     if not variance:
-        return step / 2
+        return float(errors.step) / 2
     z = _quantile(0.45 * risk)
     # Beyond it errors are rare and of about one step, and the expansion means nothing
     # The quantile is corrected for an excess kurtosis by the first term of the expansion of Cornish
     # and Fisher, where that is positive.
-    excess = min(tails / variance / variance, _LARGEST_EXCESS)
+    excess = min(errors.tails / variance / variance, _LARGEST_EXCESS)
     # Half a step is a correction for continuity
-    return z * (1 + max(z**2 - 3, 0.0) * excess / 24) * math.sqrt(variance) + step / 2
+    reach = z * (1 + max(z**2 - 3, 0.0) * excess / 24) * math.sqrt(variance)
+    return float(reach + errors.step / 2)
 
 
 def whole_ends(value: float, half: float, people: int) -> tuple[int, int]:
@@ -260,40 +288,6 @@ def _checked(confidence: float) -> float:
     return confidence
 
 
-# ------------------------------------------------------------------------------------------------
-# Independent unbiased measurements of cells, weighted sums of them, and how good these are.
-
-
-class MeasurementErrors(NamedTuple):
-    """The errors of independent unbiased measurements, as far as they are known.
-
-    All have shape (measurements,), as in `mechdesign.tables.estimates`.
-    """
-
-    variances: Floats  # unbiased estimates of the variances
-    least: Floats  # the smallest variance, whatever the true count is
-    worst: Floats  # the largest
-    spread: Floats  # the largest variance of the estimate of the variance
-    tails: Floats  # the largest fourth cumulant of the measurement
-    step: Floats  # the largest distance of two neighbouring values of the measurement
-
-    @classmethod
-    def of_noise(cls, alphas: Sequence[Fraction | None]) -> MeasurementErrors:
-        """Return those of sums with discrete Laplace noise."""
-        laws = {alpha: DiscreteLaplace(alpha=alpha) for alpha in set(alphas) if alpha is not None}
-        fixed: dict[Fraction | None, tuple[float, float, float]] = {None: (0.0, 0.0, 0.0)}
-        for alpha, law in laws.items():
-            fourth = law.fourth_moment - 3 * law.variance**2
-            fixed[alpha] = float(law.variance), float(fourth), 1.0
-        variance, tails, step = np.array([fixed[alpha_] for alpha_ in alphas]).reshape(-1, 3).T
-        return cls(variance, variance.copy(), variance.copy(), np.zeros(len(alphas)), tails, step)
-
-    def and_then(self, others: MeasurementErrors) -> MeasurementErrors:
-        """Return those of these measurements and of others after them."""
-        pairs = zip(self, others, strict=True)
-        return MeasurementErrors(*(np.concatenate(pair) for pair in pairs))
-
-
 class MeasuredCells:
     """The measurements of many cells, each with an unbiased estimate of its count.
 
@@ -307,12 +301,10 @@ class MeasuredCells:
         lengths = np.array([len(group.values) for group in self._groups])
         self._start = (np.cumsum(lengths) - lengths)[self._which]
         self._values = np.concatenate([group.values for group in self._groups])
-        self._estimates = np.concatenate([group.variance_estimates for group in self._groups])
-        self.worst = self._each([group.worst for group in self._groups])
-
-    def _each(self, by_size: list[float]) -> Floats:
-        result: Floats = np.array(by_size)[self._which]
-        return result
+        self._estimates = np.concatenate([group.errors.variances for group in self._groups])
+        # Of each cell the errors that do not depend on its output: least, worst, ..
+        self._fixed = np.array([group.errors[1:] for group in self._groups])[self._which].T
+        self.worst: Floats = self._fixed[1]
 
     def values(self, outputs: Integers) -> Floats:
         """Return the unbiased estimates from the cells' outputs: shape (cells,)."""
@@ -321,14 +313,7 @@ class MeasuredCells:
 
     def errors(self, outputs: Integers) -> MeasurementErrors:
         """Return what is known of the errors of `values`."""
-        return MeasurementErrors(
-            self._estimates[self._start + outputs],
-            self._each([group.least for group in self._groups]),
-            self.worst,
-            self._each([group.spread for group in self._groups]),
-            self._each([group.tails for group in self._groups]),
-            self._each([group.step for group in self._groups]),
-        )
+        return MeasurementErrors(self._estimates[self._start + outputs], *self._fixed)
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:
         """Draw new outputs, (cells,), for counts (cells,)."""
@@ -340,7 +325,7 @@ class MeasuredCells:
 
 
 @dataclass(frozen=True)
-class WeightedEstimate:
+class WeightedEstimate(PeopleEstimate):
     """An unbiased estimate of a number of people, from several measurements.
 
     Attributes
@@ -361,20 +346,15 @@ class WeightedEstimate:
     people: int
 
     @cached_property
-    def variance(self) -> float:
-        """The variance of `value`, estimated without bias, then moved into its possible range."""
-        least = float(self._squares @ self.errors.least)
-        return min(max(float(self._squares @ self.errors.variances), least), self.worst_variance)
-
-    @cached_property
-    def worst_variance(self) -> float:
-        """The largest variance of `value` over all possible true counts."""
-        return float(self._squares @ self.errors.worst)
-
-    @property
-    def standard_error(self) -> float:
-        """The square root of `variance`."""
-        return math.sqrt(self.variance)
+    def errors_of_sum(self) -> MeasurementErrors:
+        squares = self.coefficients**2
+        errors = self.errors
+        variances, least, worst = (
+            float(squares @ each) for each in (errors.variances, errors.least, errors.worst)
+        )
+        spread, tails = (float(squares**2 @ each) for each in (errors.spread, errors.tails))
+        step = float((np.abs(self.coefficients) * errors.step).max(initial=0.0))
+        return MeasurementErrors(variances, least, worst, spread, tails, step)
 
     def interval(self, confidence: float = 0.95) -> tuple[int, int]:
         """Return an interval in 0 .. `people` that covers the number with about this probability.
@@ -392,19 +372,7 @@ class WeightedEstimate:
         ValueError
             Another confidence.
         """
-        half = half_width(
-            confidence,
-            float(self._squares @ self.errors.variances),
-            float(self._squares**2 @ self.errors.spread),
-            self.worst_variance,
-            float(self._squares**2 @ self.errors.tails),
-            float((np.abs(self.coefficients) * self.errors.step).max(initial=0.0)),
-        )
-        return whole_ends(self.value, half, self.people)
-
-    @property
-    def _squares(self) -> Floats:
-        return self.coefficients**2
+        return whole_ends(self.value, half_width(confidence, self.errors_of_sum), self.people)
 
     def __repr__(self) -> str:
         return f"WeightedEstimate(value={self.value:.6g}, standard_error={self.standard_error:.4g})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -436,7 +437,9 @@ def _errors(
                 if designed
                 else named.geometric(size, alpha=privacy.alpha)
             )
-            of_size[size] = made, _unbiased(made)
+            of_size[size] = made, None
+            with suppress(NoUnbiasedEstimate):
+                of_size[size] = made, UnbiasedEstimate(made)
         made, estimate = of_size[size]
         column = [(abs(i - count), row[count]) for i, row in enumerate(made.weights)]
         cells[:, place] = (
@@ -448,13 +451,6 @@ def _errors(
     if largest > limit:
         name += f" up to {limit}, above {noise}"
     return name, cells.reshape(3, *counts.shape)
-
-
-def _unbiased(mechanism: Mechanism) -> UnbiasedEstimate | None:
-    try:
-        return UnbiasedEstimate(mechanism)
-    except NoUnbiasedEstimate:
-        return None
 
 
 def _interval(row: ComparedEntry) -> str:

@@ -97,31 +97,21 @@ def _draw(
         linewidth=4.5,
         label="suppression: possible counts",
     )
-    axes.plot(
-        taken[wide],
-        y[wide] - 0.16,
-        "o",
-        color=ESTIMATE,
-        markersize=4,
-        label="suppression: the number readers take",
-    )
-    axes.plot(
-        possible[recovered, 0],
-        y[recovered] - 0.16,
-        "X",
-        color=COLOURS[4],
-        markersize=5,
-        label="suppression: hidden, but recovered exactly",
-    )
-    axes.plot(
-        possible[published, 0],
-        y[published] - 0.16,
-        "o",
-        color=MUTED,
-        markersize=4.5,
-        markerfacecolor="white",
-        label="suppression: published as it is",
-    )
+    ends = possible[:, 0]
+    for some, x, marker, size, colour, face, told in (
+        (wide, taken, "o", 4, ESTIMATE, ESTIMATE, "the number readers take"),
+        (recovered, ends, "X", 5, COLOURS[4], COLOURS[4], "hidden, but recovered exactly"),
+        (published, ends, "o", 4.5, MUTED, "white", "published as it is"),
+    ):
+        axes.plot(
+            x[some],
+            y[some] - 0.16,
+            marker,
+            color=colour,
+            markersize=size,
+            markerfacecolor=face,
+            label=f"suppression: {told}",
+        )
     axes.hlines(
         y + 0.2,
         -rmse,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,23 +19,21 @@ from mechdesign.base import (
     ANYTHING,
     FLAG,
     TEXT,
+    Document,
+    Format,
     Integers,
     ProgressMeter,
     Rational,
     aligned,
     brief,
     checked_counts,
-    content_of,
-    intact,
     list_of,
     listed,
     optional,
-    record,
     rounded_up,
     shown,
     whole,
     whole_number,
-    write_content,
 )
 from mechdesign.exceptions import InvalidCount, NoUnbiasedEstimate
 from mechdesign.losses import Loss
@@ -207,21 +205,12 @@ def exactly(alpha: Fraction) -> str:
     return str(alpha) if alpha.denominator < 10**30 else f"about {brief(alpha, 12)}"
 
 
-FORMAT, VERSION = "mechdesign.table", 1
-
 _LARGEST = (1 << 62) - 1  # the largest size of a group: far beyond what can be designed
 
-_FIELDS = {
-    "mechanisms": list_of(ANYTHING),  # which `mechdesign.mechanism.files` checks
-    "sizes": list_of(whole_number(0, _LARGEST)),
-    "released": list_of(whole_number(0, _LARGEST)),
-    "names": optional(list_of(TEXT)),
-    "overlap": whole_number(1),
-    "reproducible": FLAG,
-}
+_COUNTS = list_of(whole_number(0, _LARGEST))
 
 
-class TableRelease:
+class TableRelease(Document):
     """Released counts, and the mechanisms that they were drawn from; no true count is kept.
 
     Parameters are kept under their names: arrays as int64, read-only, mechanisms by ascending size.
@@ -250,6 +239,20 @@ class TableRelease:
         There are no cells, shapes differ, a mechanism is missing or does not fit its size, or a
         released count is impossible; the message names it.
     """
+
+    form: ClassVar[Format] = Format(
+        "mechdesign.table",
+        {
+            1: {
+                "mechanisms": list_of(ANYTHING),  # which `mechdesign.mechanism.files` checks
+                "sizes": _COUNTS,
+                "released": _COUNTS,
+                "names": optional(list_of(TEXT)),
+                "overlap": whole_number(1),
+                "reproducible": FLAG,
+            }
+        },
+    )
 
     def __init__(
         self,
@@ -414,108 +417,35 @@ class TableRelease:
         ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file (.json) with the released counts and the mechanisms, in one step.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file. One that exists is replaced.
-
-        Raises
-        ------
-        ValueError
-            Another suffix; or `load` would refuse the file, since it takes too long to check.
-        """
-        target = Path(path)
-        if target.suffix != ".json":
-            raise ValueError(f"a release is saved as .json, not as {target.name!r}")
-        write_content(target, {"format": FORMAT, "version": VERSION, **self.content()})
+        if Path(path).suffix != ".json":
+            raise ValueError(f"a release is saved as .json, not as {Path(path).name!r}")
+        super().save(path)
 
     def content(self) -> dict[str, Any]:
-        """Return what a file holds of it, as JSON values.
-
-        Raises
-        ------
-        ValueError
-            `of_content` would refuse it, since it takes too long to check.
-        """
         return {
             "mechanisms": [files.described(each, None) for each in self.mechanisms.values()],
             "sizes": self.sizes.tolist(),
             "released": self.released.tolist(),
-            "names": None if self.names is None else [*self.names],
+            "names": self.names,
             "overlap": self.overlap,
             "reproducible": self.statement.reproducible,
         }
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> TableRelease:
-        """Read a file that `save` wrote, and check digest, mechanisms and their privacy again.
-
-        The certificates of optimality are not in the file: `DesignCache.mechanism` has them.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-
-        Returns
-        -------
-        TableRelease
-            As it was saved.
-
-        Raises
-        ------
-        InvalidFile
-            Not such a file, another version, truncated, or changed since it was written.
-        InvalidMechanism, PrivacyViolation
-            It is intact but claims what is not true.
-        """
-        content = content_of(path, FORMAT, {VERSION: _FIELDS})
-        work = Work(content)
-        return TableRelease.of_content({key: content[key] for key in _FIELDS}, str(path), work)
-
-    @staticmethod
-    def of_content(content: Any, where: str, work: Work) -> TableRelease:
-        """Return the release that `content` described, whose mechanisms are checked again.
-
-        Parameters
-        ----------
-        content : object
-            JSON values.
-        where : str
-            What errors call the file.
-        work : Work
-            The work that is left for the file.
-
-        Returns
-        -------
-        TableRelease
-
-        Raises
-        ------
-        InvalidFile
-            It is no such description.
-        InvalidMechanism, PrivacyViolation
-            It claims what is not true.
-        """
-        with intact(where):
-            record(_FIELDS).require(content)
-            mechanisms = [
-                Mechanism.from_parts(*files.checked(kept, where, work))
-                for kept in content["mechanisms"]
-            ]
-            by_size = {mechanism.inputs - 1: mechanism for mechanism in mechanisms}
-            if len(by_size) < len(mechanisms):
-                raise ValueError("two mechanisms are for groups of the same size")
-            return TableRelease(
-                content["released"],
-                content["sizes"],
-                by_size,
-                content["overlap"],
-                content["names"],
-                content["reproducible"],
-            )
+    @classmethod
+    def of_content(
+        cls, content: dict[str, Any], where: str, work: Work | None = None
+    ) -> TableRelease:
+        # The certificates of optimality are not in the file: `DesignCache.mechanism` has them
+        left = Work(content) if work is None else work
+        stated = cls.form.read(content)
+        mechanisms = [
+            Mechanism.from_parts(*files.checked(kept, where, left))
+            for kept in stated.pop("mechanisms")
+        ]
+        by_size = {mechanism.inputs - 1: mechanism for mechanism in mechanisms}
+        if len(by_size) < len(mechanisms):
+            raise ValueError("two mechanisms are for groups of the same size")
+        return cls(mechanisms=by_size, **stated)
 
     def __repr__(self) -> str:
         return f"<TableRelease of {len(self.sizes):,} counts, {self.statement.privacy!r}>"

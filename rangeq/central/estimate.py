@@ -40,32 +40,85 @@ class Errors(Protocol):
         Shapes: `first` and `last` (attributes, boxes), closed ends; returns (boxes,), squared
         users.
         """
-        ...
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         """Return that of the sum over a product of sets of places, in squared users.
 
         Shapes: `weights` (places of an attribute,) each: 1 for the places in the set, else 0.
         """
-        ...
 
     def mean(self) -> Any:
         """The mean over all boxes: float or Fraction, squared users."""
-        ...
 
 
-class Released(Protocol):
-    """The part of a mechanism that a `CentralEstimate` needs."""
+class HistogramMechanism(ABC):
+    """The base of what releases a histogram once, with noise, for all queries."""
 
     @property
+    @abstractmethod
     def sizes(self) -> tuple[int, ...]:
         """The number of cells along each attribute."""
-        ...
 
     @property
+    def domain(self) -> int:
+        """The number of cells."""
+        return math.prod(self.sizes)
+
+    @property
+    @abstractmethod
     def errors(self) -> Errors:
-        """The variances of the answers."""
-        ...
+        """The variances of all queries, of the noise that is drawn."""
+
+    @abstractmethod
+    def release(
+        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+    ) -> CentralEstimate:
+        """Release a histogram once, with noise: all queries are answered from it.
+
+        Every call is a release of its own, and costs what the mechanism promises again.
+
+        Parameters
+        ----------
+        counts : array_like
+            Of shape `sizes`, integers >= 0 of an integer type: the users in each cell. Their sum is
+            at most 2^52, or 2^33 of a `MatrixMechanism`.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
+
+        Returns
+        -------
+        CentralEstimate
+            Answers to all ranges and boxes of cells; of a `MatrixMechanism` a `MatrixEstimate`, of
+            all linear queries that the strategy can answer.
+
+        Raises
+        ------
+        InvalidHistogram
+            For counts that are anything else, before anything is drawn.
+        PrivacyViolation
+            Never, unless the audit fails.
+        """
+
+    def variance(self, where: Any) -> Any:
+        """Return the variance of a release's `CentralEstimate.answer`, of the discrete noise.
+
+        Parameters
+        ----------
+        where : int, list, tuple, numpy.ndarray or mapping
+            As for `CentralEstimate.answer`.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            Squared users; an array for arrays of questions.
+
+        Raises
+        ------
+        InvalidQuestion, UnanswerableQuery
+            What is no question, or does not follow from what is measured.
+        """
+        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
 
 class CentralEstimate(ABC):
@@ -75,13 +128,13 @@ class CentralEstimate(ABC):
 
     Attributes
     ----------
-    mechanism : Released
+    mechanism : HistogramMechanism
         What released it.
     counts : numpy.ndarray of float64
         Of the mechanism's shape: the estimated number of users in each cell, read-only.
     """
 
-    def __init__(self, mechanism: Released, cells: Floats | Integers) -> None:
+    def __init__(self, mechanism: HistogramMechanism, cells: Floats | Integers) -> None:
         self.mechanism = mechanism
         self._cells = cells.astype(np.float64)
         self._cells.setflags(write=False)
@@ -196,7 +249,9 @@ class CentralEstimate(ABC):
         ValueError
             For a confidence outside of (0, 1).
         """
-        return _z(confidence) * deviation + 0.5
+        # The wider of the normal and the Laplace quantile, in deviations
+        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
+        return z * deviation + 0.5
 
     def cdf(self, attribute: str | int | None = None) -> Floats:
         """Return every prefix along an attribute over the estimated total, ending with 1.
@@ -422,11 +477,6 @@ class CentralEstimate(ABC):
         return f"<{type(self).__name__} of {self.mechanism!r}>"
 
 
-def _z(confidence: float) -> float:
-    """The wider of the normal and the Laplace quantile, in deviations."""
-    return max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
-
-
 class Summed(CentralEstimate):
     """An estimate that adds up: a box is the sum of its cells, given in the mechanism's shape."""
 
@@ -448,7 +498,9 @@ class Layered(CentralEstimate):
     `levels` are the noisy numbers of users in the nodes of each level from the top.
     """
 
-    def __init__(self, mechanism: Released, nodes: FewestNodes, levels: Sequence[Integers]) -> None:
+    def __init__(
+        self, mechanism: HistogramMechanism, nodes: FewestNodes, levels: Sequence[Integers]
+    ) -> None:
         self._nodes, self._levels = nodes, levels
         # The last cell may be a node of more than one level
         cells = np.indices(mechanism.sizes).reshape(len(mechanism.sizes), -1)

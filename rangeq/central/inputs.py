@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -14,10 +15,11 @@ from frequency.core import conditions, plain
 from frequency.schema import Encoded, Schema
 from frequency.schema.attribute import ItemAttribute
 from mechdesign.base import (
+    FRACTION_TEXT,
     Floats,
     Integers,
-    Rational,
-    exact,
+    exact_sum,
+    fraction,
     from_text,
     is_whole,
     printable,
@@ -52,20 +54,14 @@ class InvalidHistogram(ValueError):
         super().__init__(f"{message}; nothing was drawn")
 
 
-def fraction(value: float | Rational, name: str) -> Fraction:
-    """A float as the binary number that it is; anything else must be exact."""
-    if isinstance(value, (float, np.floating)):
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite, got {value}")
-        return Fraction(float(value))
-    return exact(value, name)
-
-
 def stored_number(text: Any) -> Fraction:
     """A number that a file holds, as `mechdesign.base.text.to_text` wrote it."""
     if isinstance(text, str) and len(text) > _LONGEST_NUMBER:
         raise ValueError(f"a number of {len(text)} characters, more than {_LONGEST_NUMBER}")
     return from_text(text)
+
+
+STORED_NUMBER = replace(FRACTION_TEXT, read=stored_number)  #: Such a number, as a field.
 
 
 def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
@@ -120,10 +116,7 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
             places if len(shape) > 1 else k,
         )
     exactly = values.astype(np.int64)
-    half = (1 << 26) - 1
-    # Two halves: no sum overflows
-    total = (int((exactly >> 26).sum()) << 26) + int((exactly & half).sum())
-    if total > LARGEST_TOTAL:
+    if (total := exact_sum(exactly)) > LARGEST_TOTAL:
         raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
     return exactly
 

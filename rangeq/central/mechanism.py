@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign import Audit, Privacy
-from mechdesign.base import Floats, Integers, Rational, bit_source, set_fields, shown
+from mechdesign.base import Floats, Integers, Rational, bit_source, fraction, set_fields, shown
 from mechdesign.noise.discrete import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discrete_laplace
-from rangeq.central.estimate import CentralEstimate, Errors, Number
-from rangeq.central.inputs import Query, checked_shape, fraction, histogram
+from rangeq.central.estimate import CentralEstimate, Errors, HistogramMechanism, Number
+from rangeq.central.inputs import Query, checked_shape, histogram
 from rangeq.core import BoxTree, LevelInference, pairs_together, queries
 
 # ------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ _SLACK = 1 - Fraction(1, 1 << 24)
 
 
 @dataclass(frozen=True)
-class CentralMechanism(ABC):
+class CentralMechanism(HistogramMechanism):
     """The base of releases: epsilon is split over levels of counts, and noise added to each.
 
     Parameters
@@ -180,13 +180,7 @@ class CentralMechanism(ABC):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells along each attribute."""
         return cast("tuple[int, ...]", self.shape)
-
-    @property
-    def domain(self) -> int:
-        """The number of cells."""
-        return math.prod(self.sizes)
 
     @cached_property
     def given_epsilon(self) -> Fraction:
@@ -260,30 +254,6 @@ class CentralMechanism(ABC):
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> CentralEstimate:
-        """Release a histogram once, with noise: all queries are answered from it.
-
-        Every call is a release of its own, and costs epsilon again.
-
-        Parameters
-        ----------
-        counts : array_like
-            Of the mechanism's shape, integers >= 0 of an integer type, of sum at most 2^52: the
-            users in each cell.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness, or a generator for repeatable results.
-
-        Returns
-        -------
-        CentralEstimate
-            Answers to all ranges and boxes of cells.
-
-        Raises
-        ------
-        InvalidHistogram
-            For counts that are anything else, before anything is drawn.
-        PrivacyViolation
-            Never, unless the audit fails.
-        """
         return self.estimate(self.noisy_levels(counts, rng))
 
     def noisy_levels(
@@ -352,26 +322,6 @@ class CentralMechanism(ABC):
             Answers to all ranges and boxes of cells.
         """
 
-    def variance(self, where: Any) -> Any:
-        """Return the variance of a release's `CentralEstimate.answer`, of the discrete noise.
-
-        Parameters
-        ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            As for `CentralEstimate.answer`.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            Squared users; an array for arrays of questions.
-
-        Raises
-        ------
-        InvalidQuestion
-            What is no question.
-        """
-        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
-
     def range_variance(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Number:
         """The variance of a release's answer to the range a .. b of its one attribute.
 
@@ -434,7 +384,6 @@ class CentralMechanism(ABC):
 
     @cached_property
     def errors(self) -> Errors:
-        """The variances of all queries, of the discrete noise that is drawn."""
         return self.errors_of(self.rounded_variances)
 
     @abstractmethod

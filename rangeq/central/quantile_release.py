@@ -29,6 +29,7 @@ from mechdesign.base import (
     Rational,
     bit_source,
     checked_counts,
+    fraction,
     set_fields,
     shown,
     whole,
@@ -37,7 +38,7 @@ from mechdesign.symbolic import BudgetShare, CompositionProof, ExponentialProof,
 from mechdesign.symbolic.semialgebraic import ALPHA, rational
 from rangeq.central.estimate import CentralEstimate, Errors
 from rangeq.central.hierarchy import Hierarchy
-from rangeq.central.inputs import LARGEST_DOMAIN, checked_quantiles, fraction
+from rangeq.central.inputs import LARGEST_DOMAIN, checked_quantiles
 
 #: Below it the table of weights would be long, and the answers noise.
 LEAST_QUANTILE_EPSILON = Fraction(1, 1 << 12)

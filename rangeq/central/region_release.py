@@ -9,13 +9,12 @@ that is released is at most one over it. All counts are then combined by least s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,25 +22,20 @@ import numpy.typing as npt
 from frequency.core import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
 from mechdesign.base import (
-    ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    Document,
     Floats,
+    Format,
     Integers,
     Rational,
     aligned,
     bit_source,
-    content_of,
-    from_text,
-    intact,
     list_of,
     optional,
-    require_same,
     set_fields,
     shown,
-    to_text,
     whole_number,
-    write_content,
 )
 from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import Loss
@@ -57,15 +51,6 @@ from mechdesign.tables.table_release import exactly, randomness
 from rangeq.central import mechanism as budgets
 from rangeq.central.regions import Region, Regions
 from rangeq.core import TreeInference
-
-FORMAT, VERSION = "mechdesign.regions", 1
-
-_FIELDS = {
-    "regions": list_of(list_of(TEXT)),
-    "leaves": ANYTHING,  # which `TableRelease.of_content` checks
-    "levels": list_of(optional(FRACTION_TEXT)),
-    "noisy": list_of(whole_number()),
-}
 
 
 @dataclass(frozen=True)
@@ -116,7 +101,7 @@ class RegionStatement:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegionRelease:
+class RegionRelease(Document):
     """A release of regions: the counts of all levels, and whom it protects.
 
     All of it is public. `release_regions` makes it.
@@ -137,6 +122,18 @@ class RegionRelease:
     InvalidTable
         Parts that do not belong together.
     """
+
+    form: ClassVar[Format] = Format(
+        "mechdesign.regions",
+        {
+            1: {
+                "leaves": TableRelease.form.part,
+                "regions": list_of(list_of(TEXT)),
+                "levels": list_of(optional(FRACTION_TEXT)),
+                "noisy": list_of(whole_number()),
+            }
+        },
+    )
 
     regions: Regions
     leaves: TableRelease
@@ -229,62 +226,26 @@ class RegionRelease:
     def _estimate(self) -> RegionEstimate:
         return self.estimate()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a JSON file, replacing one in one step or not at all.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-
-        Raises
-        ------
-        ValueError
-            `load` would refuse the file, since it takes too long to check.
-        """
-        stated = {"leaves": self.leaves.content(), **self._stated()}
-        write_content(path, {"format": FORMAT, "version": VERSION, **stated})
-
-    def _stated(self) -> dict[str, Any]:
-        """Return what a file says beside the release of the leaves."""
+    def content(self) -> dict[str, Any]:
         return {
-            "regions": [[*self.regions.paths[number]] for number in self.regions.leaves],
-            "levels": [None if alpha is None else to_text(alpha) for alpha in self.levels],
+            "leaves": self.leaves.content(),
+            "regions": [self.regions.paths[number] for number in self.regions.leaves],
+            "levels": self.levels,
             "noisy": self.noisy.tolist(),
         }
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> RegionRelease:
-        """Read a file that `save` wrote; its mechanisms and their privacy are checked again.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file.
-
-        Returns
-        -------
-        RegionRelease
-            As it was saved.
-
-        Raises
-        ------
-        InvalidFile
-            Not such a file, another version, truncated, or changed since it was written.
-        InvalidMechanism, PrivacyViolation
-            It is intact but claims what is not true.
-        """
-        content = content_of(path, FORMAT, {VERSION: _FIELDS})
-        leaves = TableRelease.of_content(content["leaves"], str(path), Work(content))
-        with intact(path):
-            levels = [
-                None if alpha is None else DiscreteLaplace(alpha=from_text(alpha)).alpha
-                for alpha in content["levels"]
-            ]
-            noisy = np.array(content["noisy"], np.int64)
-            result = RegionRelease(Regions(content["regions"]), leaves, noisy, levels)
-            require_same(result._stated(), {key: content[key] for key in result._stated()})
-            return result
+    @classmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> RegionRelease:
+        leaves = TableRelease.of_content(content["leaves"], where, Work(content))
+        stated = cls.form.read(content)
+        levels = [
+            None if alpha is None else DiscreteLaplace(alpha=alpha).alpha
+            for alpha in stated["levels"]
+        ]
+        noisy = np.array(stated["noisy"], np.int64)
+        result = cls(Regions(stated["regions"]), leaves, noisy, levels)
+        cls.form.require_same(result.content(), content, but="leaves")
+        return result
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.statement}"

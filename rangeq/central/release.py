@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import pack, unpack
+from frequency.core import unsealed, write_sealed
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
 from mechdesign.base import (
@@ -34,12 +33,11 @@ from mechdesign.base import (
     require_same,
     set_fields,
     shown,
-    to_text,
     whole_number,
 )
 from mechdesign.noise.discrete import DiscreteLaplace
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.inputs import cells_along, stored_number
+from rangeq.central.inputs import STORED_NUMBER, cells_along
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
@@ -54,25 +52,23 @@ from rangeq.central.released_quantiles import ReleasedQuantiles
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
 KIND, VERSION = "release", 2
 
-_DIGEST = 32
-
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
+
+_SIMPLE = record({"name": one_of(CentralFlat.__name__, Wavelet.__name__), "epsilon": STORED_NUMBER})
+
+_TREE = record(
+    {
+        "name": one_of(Hierarchy.__name__),
+        "epsilon": STORED_NUMBER,
+        "branching": array_of(whole_number(1)),
+        "inference": FLAG,
+        "budget": list_of(STORED_NUMBER),
+    }
+)
 
 _FIELDS = {
     "schema": ANYTHING,  # which `Schema.of_content` checks
-    "mechanism": record(
-        {"name": one_of(CentralFlat.__name__, Wavelet.__name__), "epsilon": FRACTION_TEXT}
-    )
-    | record(
-        {
-            "name": one_of(Hierarchy.__name__),
-            "epsilon": FRACTION_TEXT,
-            "branching": array_of(whole_number(1)),
-            "inference": FLAG,
-            "budget": list_of(FRACTION_TEXT),
-        }
-    )
-    | MATRIX_MECHANISM,
+    "mechanism": _SIMPLE | _TREE | MATRIX_MECHANISM,
     "alphas": list_of(optional(FRACTION_TEXT)),
 }
 
@@ -192,15 +188,8 @@ class Release:
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
-        digest = hashlib.sha256()
         with replacing(path) as stream:
-            for part in (
-                pack(header, b""),
-                *(level.astype("<i8").tobytes() for level in numbers),
-            ):
-                digest.update(part)
-                stream.write(part)
-            stream.write(digest.digest())
+            write_sealed(stream, header, *(level.astype("<i8").tobytes() for level in numbers))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Release:
@@ -223,14 +212,10 @@ class Release:
             holds: of the schema, of the mechanism, of its noise.
         """
         with opened(path) as stream:
-            message = memoryview(stream.read())
+            message = stream.read()
         with intact(path, "no release"):
-            if hashlib.sha256(message[:-_DIGEST]).digest() != message[-_DIGEST:]:
-                raise ValueError("cut short or changed: the digest does not match")
-            header, body = unpack(
-                message[:-_DIGEST], KIND, {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
-            )
-            return _release_of(header, body)
+            versions = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
+            return _release_of(*unsealed(message, KIND, versions))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -323,32 +308,26 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
     """A settled mechanism as JSON has it. Its shape is that of the schema."""
     if isinstance(mechanism, MatrixMechanism):
         return mechanism_content(mechanism)
-    content = {"name": type(mechanism).__name__, "epsilon": to_text(mechanism.given_epsilon)}
-    if not isinstance(mechanism, Hierarchy):
-        return content
-    budget = [to_text(share) for share in mechanism.shares]
-    parameters = {
-        "branching": mechanism.branching,
-        "inference": mechanism.inference,
-        "budget": budget,
-    }
-    return {**content, **parameters}
-
-
-def _alphas(mechanism: Releasing) -> list[str | None]:
-    """Return the alpha of each level's noise, from the top; of Gaussian noise sigma^2."""
-    if isinstance(mechanism, MatrixMechanism):
-        noise = mechanism.noise
-        return [to_text(noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2)]
-    return [None if noise is None else to_text(noise.alpha) for noise in mechanism.noise]
+    form = _TREE if isinstance(mechanism, Hierarchy) else _SIMPLE
+    exact = {"epsilon": mechanism.given_epsilon, "budget": mechanism.shares}
+    content: dict[str, Any] = form.write(
+        {**vars(mechanism), **exact, "name": type(mechanism).__name__}
+    )
+    return content
 
 
 def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
     """Return what a file says beside its numbers."""
+    # The alpha of each level's noise, from the top; of Gaussian noise sigma^2
+    if isinstance(mechanism, MatrixMechanism):
+        noise = mechanism.noise
+        alphas = [noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2]
+    else:
+        alphas = [None if law is None else law.alpha for law in mechanism.noise]
     return {
         "schema": schema.content(),
         "mechanism": _content(mechanism),
-        "alphas": _alphas(mechanism),
+        "alphas": _FIELDS["alphas"].write(alphas),
     }
 
 
@@ -365,7 +344,8 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     if by_matrix:
         mechanism, numbers = mechanism_of_content(content, sizes, numbers)
     else:
-        mechanism = _mechanism_of(content, sizes)
+        stated = (_TREE if "budget" in content else _SIMPLE).read(content)
+        mechanism = _MECHANISMS[stated.pop("name")](sizes, **stated)
     mechanism.audit().require()
     written = _header(schema, _settled(schema, mechanism))
     require_same(written, {key: header[key] for key in written})
@@ -376,12 +356,3 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     parts = np.split(numbers, ends[:-1])
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
     return Release(schema, mechanism, levels, header.get("reproducible", False))
-
-
-def _mechanism_of(content: dict[str, Any], sizes: tuple[int, ...]) -> CentralMechanism:
-    epsilon = stored_number(content["epsilon"])
-    if "budget" not in content:
-        kind = Wavelet if content["name"] == Wavelet.__name__ else CentralFlat
-        return kind(sizes, epsilon)
-    budget = [stored_number(share) for share in content["budget"]]
-    return Hierarchy(sizes, epsilon, content["branching"], content["inference"], budget)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,27 +15,21 @@ from mechdesign import Privacy
 from mechdesign.base import (
     ANYTHING,
     FLAG,
-    FRACTION_TEXT,
+    Document,
+    Format,
     aligned,
     brief,
-    content_of,
-    intact,
+    fraction,
     list_of,
     listed,
     one_of,
-    require_same,
     set_fields,
     shown,
-    to_text,
     whole,
     whole_number,
-    write_content,
 )
-from rangeq.central.inputs import fraction, histogram, stored_number
+from rangeq.central.inputs import STORED_NUMBER, histogram
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
-
-FORMAT, VERSION = "mechdesign.quantiles", 2
-
 
 #: What releases quantiles and nothing else.
 QuantileMechanism: TypeAlias = QuantileRelease | TreeQuantiles
@@ -45,21 +38,19 @@ _MECHANISMS: dict[str, type[QuantileMechanism]] = {
     kind.__name__: kind for kind in (QuantileRelease, TreeQuantiles)
 }
 
-_FIELDS = {
-    "schema": ANYTHING,  # which `Schema.of_content` checks
-    "mechanism": one_of(*_MECHANISMS),
-    "q": list_of(FRACTION_TEXT),
-    "epsilon": FRACTION_TEXT,
-    "alpha": FRACTION_TEXT,
-    "bins": list_of(whole_number(0)),
-    "reproducible": FLAG,
-}
 # Of version 1, which does not say whether draws were seeded.
-_FIRST = {name: field for name, field in _FIELDS.items() if name != "reproducible"}
+_FIELDS = {
+    "schema": replace(ANYTHING, read=Schema.of_content, write=Schema.content),
+    "mechanism": one_of(*_MECHANISMS),
+    "q": list_of(STORED_NUMBER),
+    "epsilon": STORED_NUMBER,
+    "alpha": STORED_NUMBER,
+    "bins": list_of(whole_number(0)),
+}
 
 
 @dataclass(frozen=True)
-class ReleasedQuantiles:
+class ReleasedQuantiles(Document):
     """Quantiles of one attribute, published once; of users who have a value.
 
     They are bins: within its bin a quantile is not known. Nothing else was released, so there are
@@ -83,6 +74,10 @@ class ReleasedQuantiles:
     TypeError
         A mechanism of another class.
     """
+
+    form: ClassVar[Format] = Format(
+        "mechdesign.quantiles", {1: _FIELDS, 2: {**_FIELDS, "reproducible": FLAG}}
+    )
 
     schema: Schema
     mechanism: QuantileMechanism
@@ -184,61 +179,28 @@ class ReleasedQuantiles:
             **{name: column.tolist() for name, column in pairs},
         }
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON that `load` reads, replacing a file in one step or not at all.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            Where; what is there is replaced.
-        """
-        write_content(path, {"format": FORMAT, "version": VERSION, **self._content()})
-
-    def _content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        epsilon = fraction(self.mechanism.epsilon, "epsilon")
         return {
-            "schema": self.schema.content(),
+            "schema": self.schema,
             "mechanism": type(self.mechanism).__name__,
-            "q": [to_text(number) for number in self.q],
-            "epsilon": to_text(fraction(self.mechanism.epsilon, "epsilon")),
-            "alpha": to_text(_alpha(self.mechanism)),
-            "bins": list(self.bins),
+            "q": self.q,
+            "epsilon": epsilon,
+            "alpha": Privacy.from_epsilon(epsilon).alpha,
+            "bins": self.bins,
             "reproducible": self.reproducible,
         }
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> ReleasedQuantiles:
-        """Read the quantiles in a file; their mechanism is made and audited again.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            What `save` wrote.
-
-        Returns
-        -------
-        ReleasedQuantiles
-            Equal to the ones that were saved.
-
-        Raises
-        ------
-        InvalidFile
-            It holds none, is cut short or was changed, or says something else than what it holds.
-        """
-        content = {
-            "reproducible": False,
-            **content_of(path, FORMAT, {1: _FIRST, VERSION: _FIELDS}),
-        }
-        with intact(path, "no released quantiles"):
-            schema = Schema.of_content(content["schema"])
-            q = tuple(stored_number(text) for text in content["q"])
-            mechanism = _MECHANISMS[content["mechanism"]](
-                ordered_attribute(schema).bins, q, stored_number(content["epsilon"])
-            )
-            mechanism.audit().require()
-            bins, seeded = content["bins"], content["reproducible"]
-            result = ReleasedQuantiles(schema, mechanism, bins, seeded)
-            require_same(result._content(), {key: content[key] for key in _FIELDS})
-            return result
+    @classmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> ReleasedQuantiles:
+        stated = cls.form.read(content)
+        schema = stated["schema"]
+        domain = ordered_attribute(schema).bins
+        mechanism = _MECHANISMS[stated["mechanism"]](domain, stated["q"], stated["epsilon"])
+        mechanism.audit().require()
+        result = cls(schema, mechanism, stated["bins"], stated.get("reproducible", False))
+        cls.form.require_same(result.content(), content)
+        return result
 
     def __str__(self) -> str:
         unit = self.attribute.unit
@@ -255,7 +217,3 @@ def ordered_attribute(schema: Schema) -> Ordered:
     if len(schema) != 1 or not isinstance(schema.attributes[0], Ordered):
         raise ValueError(f"quantiles are of one ordered attribute, got {listed(schema.names)}")
     return schema.attributes[0]
-
-
-def _alpha(mechanism: QuantileMechanism) -> Fraction:
-    return Privacy.from_epsilon(fraction(mechanism.epsilon, "epsilon")).alpha

@@ -23,7 +23,7 @@ from frequency import heavy, marginals
 from frequency.algebra.exact_draws import TruthOrLie, bernoulli_bits, uniform
 from frequency.algebra.finite_field import field_of, space
 from frequency.algebra.hash_functions import Coins, LinearHash, PublicBits, features
-from frequency.core.aggregate import canonical
+from frequency.clients.device import canonical
 from frequency.core.protocol import channel_of
 from frequency.storage import load_protocol, save_protocol
 from mechdesign import Mechanism, Privacy

@@ -22,9 +22,8 @@ import pytest
 import frequency
 from frequency import heavy
 from frequency.clients import device, load_client
-from frequency.core.aggregate import canonical
+from frequency.clients.device import canonical, sponge
 from frequency.core.protocol import channel_of
-from frequency.core.transport import sponge
 from tests.clients import node
 from tests.clients.node import Node
 from tests.contracts.measure import law

@@ -192,7 +192,7 @@ def test_nothing_is_drawn_for_a_value_that_is_refused(tmp_path: Path) -> None:
 def rewritten(text: str, **changes: Any) -> str:
     """A state that was changed, with the digest that it then has."""
     state = {**json.loads(text), **changes}
-    return json.dumps({**state, "digest": device._digest(state)})
+    return json.dumps({**state, "digest": device.digest_of(state)})
 
 
 DAMAGES: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -272,7 +272,7 @@ def test_a_state_is_read_as_it_is_written_or_refused(tmp_path: Path) -> None:
         assert [[json.loads(name), payload.hex()] for name, payload in kept.items()] == state[
             "kept"
         ]
-        assert device._canonical(start) == device._canonical(state["start"])
+        assert device.canonical(start) == device.canonical(state["start"])
         assert key != "more"
     assert 10 < accepted < 200
 

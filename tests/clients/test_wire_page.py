@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from frequency.clients import ClientError, load_client
+from frequency.clients.device import NO_VALUE
 from frequency.core.mixture import Mixture
 from frequency.core.protocol import channel_of
-from frequency.schema.column import NO_VALUE
 from rangeq.grids import HIO
 from rangeq.grids.channel import LevelSketch
 from tests.clients.node import Node

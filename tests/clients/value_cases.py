@@ -8,8 +8,7 @@ from itertools import product
 from typing import Any, get_args
 
 from frequency import Boolean, Categorical, Dates, InvalidCell, Numeric, Schema, Text
-from frequency.core.aggregate import canonical
-from frequency.core.transport import sponge
+from frequency.clients.device import canonical, sponge
 from frequency.heavy.listing import Universe
 from frequency.schema.attribute import Attribute, Missing
 

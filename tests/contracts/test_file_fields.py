@@ -24,7 +24,7 @@ from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
 from frequency.storage import aggregate_files, load_protocol, save_protocol, write_reports
 from mechdesign import ZCDP, Ledger, Mechanism, MechanismError, Privacy, design, named
 from mechdesign.accounting import shuffled
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L0
 from mechdesign.privacy import Metric
 from mechdesign.tables import TableRelease, release, release_contingency

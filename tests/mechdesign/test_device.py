@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Mechanism, MechanismError, Metric, Privacy, named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.mechanism import device
 from mechdesign.noise.sampling import Sampler
 from tests.mechdesign.relations import RELATIONS

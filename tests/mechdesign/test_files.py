@@ -27,7 +27,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base import fields as strict_json
+from mechdesign.base import files as strict_json
 from mechdesign.losses import L0, L1, Costs, Power, binomial
 
 DESIGNS = {

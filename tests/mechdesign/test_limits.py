@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mechdesign import Ledger, Mechanism, Privacy, design, named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L1
 from mechdesign.mechanism import device
 from mechdesign.mechanism import files as formats

@@ -20,7 +20,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L0, L1, L2, Power
 from mechdesign.mechanism import device
 from tests.mechdesign.relations import RELATIONS, arbitrary, capped, distance, equal, line, ring

@@ -25,7 +25,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L0, L1, L2
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.values import distances

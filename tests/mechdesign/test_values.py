@@ -23,7 +23,7 @@ from mechdesign import (
     Privacy,
     design,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism import device
 from mechdesign.mechanism.table import IndexTable

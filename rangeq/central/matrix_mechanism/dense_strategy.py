@@ -64,8 +64,8 @@ class DenseStrategy(Strategy):
     def __init__(self, matrix: npt.ArrayLike, sizes: int | Sequence[int] | None = None) -> None:
         self.matrix = checked_entries(np.asarray(matrix), "the matrix of a strategy")
         rows, cells = self.matrix.shape
-        self._sizes = checked_shape(cells if sizes is None else sizes)
-        if math.prod(self._sizes) != cells or cells > LARGEST_GRAM or rows > LARGEST_ROWS:
+        self.sizes = checked_shape(cells if sizes is None else sizes)
+        if math.prod(self.sizes) != cells or cells > LARGEST_GRAM or rows > LARGEST_ROWS:
             raise ValueError(
                 f"the matrix of a dense strategy has at most {LARGEST_ROWS} rows and a column for"
                 f" each of at most {LARGEST_GRAM} cells, got {rows} x {cells}"
@@ -110,10 +110,6 @@ class DenseStrategy(Strategy):
         triangle = scipy.linalg.qr(root, mode="r")[0][: len(basis)]
         rounded = np.rint(triangle * 2.0**bits).astype(np.int64)
         return cls(rounded @ basis if len(basis) < len(gram) else rounded, sizes)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self._sizes
 
     @property
     def rows(self) -> int:
@@ -260,28 +256,9 @@ class DenseStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> DenseStrategy:
-        """Return the strategy that gave these `arrays`.
-
-        Parameters
-        ----------
-        sizes, arrays : as of `Strategy.of_arrays`
-            One array, "matrix".
-
-        Returns
-        -------
-        DenseStrategy
-            Equal to the one that gave it.
-        """
         if list(arrays) != ["matrix"]:
             raise ValueError(f"a dense strategy has one matrix, got {', '.join(arrays) or 'none'}")
         return cls(arrays["matrix"], sizes)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DenseStrategy):
-            return NotImplemented
-        return self.sizes == other.sizes and np.array_equal(self.matrix, other.matrix)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<DenseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells>"
@@ -332,14 +309,10 @@ class ProductStrategy(Strategy):
             raise ValueError(f"a product is of 1 to {LARGEST_DIMENSION} strategies")
         if any(len(factor.sizes) > 1 for factor in self.factors):
             raise ValueError("the factors of a product are strategies of one attribute each")
-        self._sizes = checked_shape([factor.sizes[0] for factor in self.factors])
+        self.sizes = checked_shape([factor.sizes[0] for factor in self.factors])
         largest = [int(np.abs(factor.matrix).max()) for factor in self.factors]
         if math.prod(largest) > LARGEST_PRODUCT or self.rows > LARGEST_DOMAIN:
             raise ValueError("a product has an entry beyond 2^28, or more than 2^26 rows")
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self._sizes
 
     @property
     def rows(self) -> int:
@@ -363,7 +336,8 @@ class ProductStrategy(Strategy):
         return measured.ravel()
 
     def normal(self, cells: Floats) -> Floats:
-        return along_axes([_normal(factor.matrix) for factor in self.factors], cells)
+        matrices = [factor.matrix.astype(np.float64) for factor in self.factors]
+        return along_axes([matrix.T @ matrix for matrix in matrices], cells)
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         numbers = noisy.reshape([factor.rows for factor in self.factors]).astype(np.float64)
@@ -416,36 +390,14 @@ class ProductStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> ProductStrategy:
-        """Return the strategy that gave these `arrays`.
-
-        Parameters
-        ----------
-        sizes, arrays : as of `Strategy.of_arrays`
-            One array for each attribute: "attribute0" and so on.
-
-        Returns
-        -------
-        ProductStrategy
-            Equal to the one that gave them.
-        """
         names = [f"attribute{i}" for i in range(len(sizes))]
         if sorted(arrays) != sorted(names):
             raise ValueError(f"a product has a matrix for each of {len(sizes)} attributes")
         return cls([DenseStrategy(arrays[name], n) for name, n in zip(names, sizes, strict=True)])
 
-    @cached_property
-    def _shown(self) -> str:
-        return " x ".join(str(factor.rows) for factor in self.factors)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ProductStrategy):
-            return NotImplemented
-        return self.factors == other.factors
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
-        return f"<ProductStrategy of {self._shown} numbers of {math.prod(self.sizes)} cells>"
+        rows = " x ".join(str(factor.rows) for factor in self.factors)
+        return f"<ProductStrategy of {rows} numbers of {math.prod(self.sizes)} cells>"
 
 
 def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -> Any:
@@ -453,8 +405,3 @@ def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -
     for axis, matrix in enumerate(matrices):
         values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
     return np.ascontiguousarray(values)
-
-
-def _normal(matrix: Integers) -> Floats:
-    floats = matrix.astype(np.float64)
-    return floats.T @ floats

@@ -17,22 +17,21 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
-from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
+from rangeq.central.inputs import LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_ENTRY,
     LARGEST_PRODUCT,
-    Strategy,
     UnanswerableQuery,
+    View,
+    ViewStrategy,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
-
-View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, ascending.
 
 # The part of a query's squared norm that is taken for rounding.
 #
@@ -43,7 +42,7 @@ _ROUNDING = 1e-11
 _UNANSWERABLE = "a query does not follow from the marginals that the strategy measures"
 
 
-class MarginalStrategy(Strategy):
+class MarginalStrategy(ViewStrategy):
     """Marginals, each with a weight, of sizes that treat all cells of an attribute alike.
 
     Parameters
@@ -78,25 +77,16 @@ class MarginalStrategy(Strategy):
         weights: Sequence[int],
         residual: bool = False,
     ) -> None:
-        self._sizes = checked_shape(sizes)
-        self.views: tuple[View, ...] = tuple(tuple(int(i) for i in view) for view in views)
-        self.weights = tuple(int(weight) for weight in weights)
+        self.sizes = checked_shape(sizes)
         self.residual = bool(residual)
-        places = range(len(self._sizes))
-        if (
-            not self.views
-            or len(set(self.views)) != len(self.views)
-            or any(list(view) != sorted(set(view) & set(places)) for view in self.views)
-        ):
-            raise ValueError(
-                "views are different sets of attributes, one at least, each by their places in"
-                f" ascending order, from 0 to {len(self._sizes) - 1}"
-            )
-        if len(self.weights) != len(self.views) or min(self.weights) < 1:
-            raise ValueError("each view has a weight, an integer of at least 1")
+        wrong = (
+            "views are different sets of attributes, one at least, each by their places in"
+            f" ascending order, from 0 to {len(self.sizes) - 1}"
+        )
+        self._take(views, weights, set(range(len(self.sizes))), wrong)
         largest = max(
-            weight * (math.prod(self._sizes[i] for i in view) if residual else 1)
-            for view, weight in zip(self.views, self.weights, strict=True)
+            weight * (math.prod(self.sizes[i] for i in view) if residual else 1)
+            for view, weight in self._parts
         )
         if largest > (LARGEST_PRODUCT if residual else LARGEST_ENTRY):
             raise ValueError(
@@ -106,21 +96,11 @@ class MarginalStrategy(Strategy):
             raise ValueError(f"there are over 2^26 rows: {self.rows}")
         self._covariances = self._inverted()
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self._sizes
-
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shape of each marginal: 1 along the attributes that it lacks."""
-        return [self._shape(view) for view in self.views]
-
-    def _shape(self, view: View) -> tuple[int, ...]:
-        return tuple(n if i in view else 1 for i, n in enumerate(self._sizes))
-
-    @property
-    def rows(self) -> int:
-        return sum(math.prod(shape) for shape in self.shapes)
+        return [
+            tuple(n if i in view else 1 for i, n in enumerate(self.sizes)) for view in self.views
+        ]
 
     @property
     def l1(self) -> int:
@@ -130,27 +110,22 @@ class MarginalStrategy(Strategy):
     def l2_squared(self) -> int:
         return sum(self._column(view, weight, 2) for view, weight in self._parts)
 
-    @property
-    def _parts(self) -> list[tuple[View, int]]:
-        return list(zip(self.views, self.weights, strict=True))
-
     def _column(self, view: View, weight: int, power: int) -> int:
         """The sum of the absolute entries of a column to a power: the same for all columns."""
         # A column of n I - J has n - 1 once and -1 in the n - 1 other rows, and that of a product
         # is the product; a marginal's has a single 1
-        each = [((n := self._sizes[i]) - 1) ** power + n - 1 for i in view if self.residual]
+        each = [((n := self.sizes[i]) - 1) ** power + n - 1 for i in view if self.residual]
         return weight**power * math.prod(each)
 
     def _inverted(self) -> dict[View, float]:
         """Return 1 / lambda_S for each S that is measured."""
         eigenvalues: dict[View, int] = {}
         for view, weight in self._parts:
-            beyond = math.prod(n for i, n in enumerate(self._sizes) if i not in view)
             if self.residual:
                 # (n I - J)^2 = n^2 (I - J/n): the factor n^2 along each attribute of S, and nothing
                 # but P_S. An attribute of one cell leaves n I - J = 0
-                factor = math.prod(self._sizes[i] ** 2 for i in view)
-                parts = {view: factor} if all(self._sizes[i] > 1 for i in view) else {}
+                factor = math.prod(self.sizes[i] ** 2 for i in view)
+                parts = {view: factor} if all(self.sizes[i] > 1 for i in view) else {}
             else:
                 # The identity along S is the sum of the projections of all subsets of S: a marginal
                 # tells of its totals, too
@@ -158,29 +133,31 @@ class MarginalStrategy(Strategy):
             for part, factor in parts.items():
                 # J along the others has the eigenvalue n on the mean, and projections multiply to
                 # 0: so eigenvalues of several marginals add up, and the inverse is taken one by one
-                eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * factor * beyond
+                eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * factor * self._beyond(
+                    view
+                )
         # Along an attribute of one cell nothing can differ from the mean
         return {
             view: 1 / value
             for view, value in sorted(eigenvalues.items())
-            if all(self._sizes[i] > 1 for i in view)
+            if all(self.sizes[i] > 1 for i in view)
         }
 
     @property
     def full_rank(self) -> bool:
         # P_S of all subsets add up to the identity, so that all must be measured
-        wide = sum(n > 1 for n in self._sizes)
+        wide = sum(n > 1 for n in self.sizes)
         return len(self._covariances) == 1 << wide
 
     def measure(self, counts: Integers) -> Integers:
         return np.concatenate([self._measured(counts, *part).ravel() for part in self._parts])
 
     def _measured(self, counts: Integers, view: View, weight: int) -> Integers:
-        others = tuple(i for i in range(len(self._sizes)) if i not in view)
+        others = tuple(i for i in range(len(self.sizes)) if i not in view)
         table: Integers = counts.sum(axis=others, keepdims=True)
         if self.residual:
             for i in view:
-                table = self._sizes[i] * table - table.sum(axis=i, keepdims=True)
+                table = self.sizes[i] * table - table.sum(axis=i, keepdims=True)
         return weight * table
 
     def normal(self, cells: Floats) -> Floats:
@@ -188,29 +165,27 @@ class MarginalStrategy(Strategy):
         return self._sum({view: part / self._covariances[view] for view, part in parts.items()})
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
         parts: dict[View, Floats] = {}
-        tables = np.split(noisy.astype(np.float64), ends[:-1])
-        for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
-            factor = math.prod(self._sizes[i] for i in view) if self.residual else 1
+        for view, weight, table in self._tables(noisy):
+            factor = math.prod(self.sizes[i] for i in view) if self.residual else 1
             asked = [view] if self.residual else subsets(view)
             # P_S (M'M)^+ M'y: of what is broadcast back from a marginal the part in S, divided by
             # lambda_S. n I - J is n times the identity on a residual
             known = [subset for subset in asked if subset in self._covariances]
-            for subset, part in _decomposed(flat.reshape(shape), known).items():
+            for subset, part in _decomposed(table, known).items():
                 share = weight * factor * self._covariances[subset] * part
                 parts[subset] = parts[subset] + share if subset in parts else share
         return self._sum(parts)
 
     def _sum(self, parts: dict[View, Floats]) -> Floats:
-        total = np.zeros(self._sizes)
+        total = np.zeros(self.sizes)
         for part in parts.values():
             total += part
         return total
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         widths = (last - first + 1).astype(np.float64)
-        return self._variances(widths, widths**2 / np.array(self._sizes)[:, None])
+        return self._variances(widths, widths**2 / np.array(self.sizes)[:, None])
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         squares = np.array([[float(along @ along)] for along in weights])
@@ -226,15 +201,12 @@ class MarginalStrategy(Strategy):
         for view, covariance in self._covariances.items():
             # P_S of a product of weights is a product: along S what is beside the mean, else the
             # mean. Rounding can leave a difference of squares below 0
-            sides = [beside[i] if i in view else means[i] for i in range(len(self._sizes))]
+            sides = [beside[i] if i in view else means[i] for i in range(len(self.sizes))]
             total += covariance * np.maximum(np.prod(sides, axis=0), 0.0)
         return total
 
-    def linear_variances(self, queries: Floats) -> Floats:
-        return np.array([self._linear_variance(query) for query in queries])
-
     def _linear_variance(self, query: Floats) -> float:
-        cells, known, total = math.prod(self._sizes), 0.0, 0.0
+        cells, known, total = math.prod(self.sizes), 0.0, 0.0
         for view, part in _decomposed(query, self._covariances).items():
             # The part is kept with one place along the other axes, and stands for so many equal
             # cells
@@ -255,54 +227,18 @@ class MarginalStrategy(Strategy):
         return total / workload.weight
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        places = range(len(self._sizes))
-        return {
-            "views": np.array([[int(i in view) for i in places] for view in self.views]),
-            "weights": np.array([self.weights]),
-            "residual": np.array([[int(self.residual)]]),
-        }
+        return {**super().arrays(), "residual": np.array([[int(self.residual)]])}
 
     @classmethod
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> MarginalStrategy:
-        """Return the strategy that gave these `arrays`.
-
-        Parameters
-        ----------
-        sizes, arrays : as of `Strategy.of_arrays`
-            "views", "weights" and "residual".
-
-        Returns
-        -------
-        MarginalStrategy
-            Equal to the one that gave them.
-        """
         if sorted(arrays) != ["residual", "views", "weights"]:
             raise ValueError("a strategy of marginals has views, weights, and residual")
-        views, weights, residual = (arrays[name] for name in ("views", "weights", "residual"))
-        if (
-            views.shape != (weights.size, len(sizes))
-            or weights.shape != (1, len(views))
-            or residual.shape != (1, 1)
-            or not np.isin(views, (0, 1)).all()
-            or residual[0, 0] not in (0, 1)
-            or len(views) > 1 << LARGEST_DIMENSION
-        ):
-            raise ValueError("views, weights and residual do not fit each other")
-        named = [np.flatnonzero(row).tolist() for row in views]
-        return cls(sizes, named, weights[0].tolist(), bool(residual[0, 0]))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MarginalStrategy):
-            return NotImplemented
-        return (self.sizes, self._parts, self.residual) == (
-            other.sizes,
-            other._parts,
-            other.residual,
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+        residual = arrays["residual"]
+        if residual.shape != (1, 1) or residual[0, 0] not in (0, 1):
+            raise ValueError("residual is 0 or 1")
+        return cls(sizes, *cls._views_of(sizes, arrays), bool(residual[0, 0]))
 
     def __repr__(self) -> str:
         what = "residuals" if self.residual else "marginals"

@@ -25,8 +25,8 @@ from mechdesign.noise.discrete import (
     DiscreteGaussian,
     DiscreteLaplace,
 )
-from rangeq.central.estimate import Summed
-from rangeq.central.inputs import Query, histogram
+from rangeq.central.estimate import HistogramMechanism, Summed
+from rangeq.central.inputs import histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
 
@@ -125,7 +125,7 @@ class MatrixErrors:
         return self.noise * self.strategy.workload_variance(boxes)
 
 
-class MatrixMechanism:
+class MatrixMechanism(HistogramMechanism):
     """The numbers of a strategy with integer noise that keeps a promise exactly.
 
     Parameters
@@ -156,13 +156,7 @@ class MatrixMechanism:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of cells along each attribute."""
         return self.strategy.sizes
-
-    @property
-    def domain(self) -> int:
-        """The number of cells."""
-        return math.prod(self.sizes)
 
     @cached_property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:
@@ -270,31 +264,6 @@ class MatrixMechanism:
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
     ) -> MatrixEstimate:
-        """Release a histogram once, with noise: all queries are answered from it.
-
-        Every call is a release of its own, and costs the promise again.
-
-        Parameters
-        ----------
-        counts : array_like
-            Of shape `sizes`: integers >= 0 of an integer type, of sum at most 2^33: the users in
-            each cell.
-        rng : numpy.random.Generator, optional
-            None for the operating system's randomness; a generator's results can be repeated, and
-            are not private.
-
-        Returns
-        -------
-        MatrixEstimate
-            Answers to ranges, boxes and all linear queries that the strategy can answer.
-
-        Raises
-        ------
-        InvalidHistogram
-            For counts that are anything else, before anything is drawn.
-        PrivacyViolation
-            Never, unless the audit fails.
-        """
         return self.estimate(self.noisy_numbers(counts, rng))
 
     def estimate(self, noisy: Integers) -> MatrixEstimate:
@@ -314,28 +283,7 @@ class MatrixMechanism:
 
     @cached_property
     def errors(self) -> MatrixErrors:
-        """The variances of the answers, of the noise that is drawn."""
         return MatrixErrors(self.strategy, self.noise_variance)
-
-    def variance(self, where: Any) -> Any:
-        """Return the variance of a release's answer, in squared users.
-
-        Parameters
-        ----------
-        where : int, list, tuple, numpy.ndarray or mapping
-            As for `CentralEstimate.answer`.
-
-        Returns
-        -------
-        float or numpy.ndarray
-            An array for arrays of questions.
-
-        Raises
-        ------
-        InvalidQuestion, UnanswerableQuery
-            What is no question, or does not follow from what is measured.
-        """
-        return Query.of(where, self.sizes).by(self.errors.variance, self.errors.variance_of)
 
     def workload_variance(self, workload: Any) -> float:
         """Return the mean variance of a workload's queries.

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import itemgetter
 
 import numpy as np
 import scipy
@@ -101,7 +102,7 @@ def _p_identity(gram: Floats) -> Floats:
     pool = [_with_signs(rows, asked) for rows in pool]
     with ProgressMeter("strategy", len(_ROUNDS), "rounds") as meter:
         for number, (steps, kept) in enumerate(_ROUNDS):
-            descended = sorted((_descended(rows, asked, steps) for rows in pool), key=_first)
+            descended = sorted((_descended(rows, asked, steps) for rows in pool), key=itemgetter(0))
             candidates += descended[:1]
             # Successive halving: the first few steps sort the starts well enough to spend the rest
             # on the best
@@ -113,15 +114,11 @@ def _p_identity(gram: Floats) -> Floats:
                 heaviest = _with_signs(_heaviest(asked), asked)
                 pool += [np.concatenate([rows, heaviest], axis=1) for rows in pool]
             meter.update()
-    best = _signed(min(candidates, key=_first)[1])
+    best = _signed(min(candidates, key=itemgetter(0))[1])
     # Rows that the bound took to 0 measure nothing; dividing by the column sums is D^-1, so that
     # every column has the sum 1 that Laplace noise is scaled by
     strategy: Floats = np.vstack([np.eye(cells), best[best.any(axis=1)]])
     return strategy / np.abs(strategy).sum(axis=0)
-
-
-def _first(pair: tuple[float, Floats]) -> float:
-    return pair[0]
 
 
 def _trees(cells: int) -> Iterator[Floats]:

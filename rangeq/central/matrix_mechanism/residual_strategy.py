@@ -27,19 +27,23 @@ from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_sha
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes, block_sum
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
-    View,
     require_norm,
     require_products,
     subsets,
 )
 from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
-from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy, checked_entries
+from rangeq.central.matrix_mechanism.strategy import (
+    LARGEST_PRODUCT,
+    View,
+    ViewStrategy,
+    checked_entries,
+)
 from rangeq.central.matrix_mechanism.workload import Workload
 
 _NULL = 1e-10  # eigenvalues below it, relative to the largest, are taken for 0
 
 
-class ResidualStrategy(Strategy):
+class ResidualStrategy(ViewStrategy):
     """Products of matrices along some attributes and of totals along the others, with weights.
 
     Parameters
@@ -69,49 +73,25 @@ class ResidualStrategy(Strategy):
         self.sides = tuple(_checked_side(np.asarray(side)) for side in sides)
         if not 1 <= len(self.sides) <= LARGEST_DIMENSION:
             raise ValueError(f"there are 1 to {LARGEST_DIMENSION} attributes")
-        self._sizes = checked_shape([side.shape[1] for side in self.sides])
-        self.views: tuple[View, ...] = tuple(tuple(int(i) for i in view) for view in views)
-        self.weights = tuple(int(weight) for weight in weights)
+        self.sizes = checked_shape([side.shape[1] for side in self.sides])
         # Along an attribute of one cell nothing differs from the mean: a view with it would measure
         # zeros, and the same statistics would have several names
-        wide = {i for i, n in enumerate(self._sizes) if n > 1}
-        if (
-            not self.views
-            or len(set(self.views)) != len(self.views)
-            or any(list(view) != sorted(set(view) & wide) for view in self.views)
-        ):
-            raise ValueError("views are different sets of attributes of more than one cell")
-        if len(self.weights) != len(self.views) or min(self.weights) < 1:
-            raise ValueError("each view has a weight, an integer of at least 1")
+        wide = {i for i, n in enumerate(self.sizes) if n > 1}
+        wrong = "views are different sets of attributes of more than one cell"
+        self._take(views, weights, wide, wrong)
         # The largest entry of a Kronecker product is the product of the largest entries, so that no
         # product is written out
         entries = [int(np.abs(side).max()) for side in self.sides]
-        largest = max(
-            weight * math.prod(entries[i] for i in view)
-            for view, weight in zip(self.views, self.weights, strict=True)
-        )
+        largest = max(weight * math.prod(entries[i] for i in view) for view, weight in self._parts)
         if largest > LARGEST_PRODUCT or self.rows > LARGEST_DOMAIN:
             raise ValueError("a product has an entry beyond 2^28, or there are over 2^26 rows")
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self._sizes
-
-    @property
-    def _parts(self) -> list[tuple[View, int]]:
-        return list(zip(self.views, self.weights, strict=True))
-
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shape of the numbers of each view: 1 along the attributes that it lacks."""
         return [
             tuple(len(side) if i in view else 1 for i, side in enumerate(self.sides))
             for view in self.views
         ]
-
-    @property
-    def rows(self) -> int:
-        return sum(math.prod(shape) for shape in self.shapes)
 
     @cached_property
     def l1(self) -> int:
@@ -126,8 +106,8 @@ class ResidualStrategy(Strategy):
         # The absolute value of a Kronecker product is the product of the absolute values, so that
         # its column sums are outer products of the sides' column sums. Python's integers, as
         # squares of 2^28 over many rows pass 2^63, and a sensitivity must be exact
-        columns = [_column_sums(side, power) for side in self.sides]
-        total = np.zeros(self._sizes, dtype=object)
+        columns = [(np.abs(side).astype(object) ** power).sum(axis=0) for side in self.sides]
+        total = np.zeros(self.sizes, dtype=object)
         for view, weight in self._parts:
             part = np.array(weight**power, dtype=object)
             for i, column in enumerate(columns):
@@ -140,13 +120,13 @@ class ResidualStrategy(Strategy):
     def full_rank(self) -> bool:
         # The subspaces of different views are orthogonal, and that of S has dimension prod (n_i -
         # 1): only with all subsets do the dimensions add up to the number of cells
-        return len(self.views) == 1 << sum(n > 1 for n in self._sizes)
+        return len(self.views) == 1 << sum(n > 1 for n in self.sizes)
 
     def _along(self, view: View, matrices: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         """Return the matrices along the attributes of a view, and sums along the others."""
         return [
             matrices[i] if i in view else np.ones((1, n), dtype=matrices[i].dtype)
-            for i, n in enumerate(self._sizes)
+            for i, n in enumerate(self.sizes)
         ]
 
     def measure(self, counts: Integers) -> Integers:
@@ -158,7 +138,7 @@ class ResidualStrategy(Strategy):
 
     def normal(self, cells: Floats) -> Floats:
         grams = [side.astype(np.float64).T @ side for side in self.sides]
-        total = np.zeros(self._sizes)
+        total = np.zeros(self.sizes)
         for view, weight in self._parts:
             # A total along the others keeps one place on the axis; broadcasting it to all cells is
             # its transpose, so that the two together are J
@@ -186,28 +166,23 @@ class ResidualStrategy(Strategy):
     def _inverses(self) -> list[Floats]:
         return [inverse for inverse, _ in self._spectra]
 
-    def _beyond(self, view: View) -> int:
-        return math.prod(n for i, n in enumerate(self._sizes) if i not in view)
-
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
-        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        tables = np.split(noisy.astype(np.float64), ends[:-1])
-        total = np.zeros(self._sizes)
-        for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
+        total = np.zeros(self.sizes)
+        for view, weight, table in self._tables(noisy):
             back = [
                 solve if i in view else np.ones((1, 1))
                 for i, (_, solve) in enumerate(self._spectra)
             ]
             # M^+ y = (M'M)^+ M' y is a sum over views, as their subspaces are orthogonal. Along the
             # others (J / n^2) 1 = 1 / n: broadcasting divided by the number of cells
-            total += along_axes(back, flat.reshape(shape)) / (weight * self._beyond(view))
+            total += along_axes(back, table) / (weight * self._beyond(view))
         return total
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         widths = (last - first + 1).astype(np.float64)
         # The indicator of a range of width k has the squared norm k, of which k^2 / n is that of
         # its mean
-        means = widths**2 / np.array(self._sizes)[:, None]
+        means = widths**2 / np.array(self.sizes)[:, None]
         forms = [
             block_sum(sums, low, high + 1)
             for sums, low, high in zip(self._sums, first, last, strict=True)
@@ -238,17 +213,14 @@ class ResidualStrategy(Strategy):
             require_products(self.views, beside, means)
         total = np.zeros(own.shape[1])
         for view, weight in self._parts:
-            places = range(len(self._sizes))
+            places = range(len(self.sizes))
             part = np.prod([own[i] if i in view else means[i] for i in places], axis=0)
             # A difference of prefix sums can round to below 0, where a variance is nearly 0
             total += np.maximum(part, 0.0) / (weight**2 * self._beyond(view))
         return total
 
-    def linear_variances(self, queries: Floats) -> Floats:
-        return np.array([self._linear_variance(query) for query in queries])
-
     def _linear_variance(self, query: Floats) -> float:
-        identities = [np.eye(n) for n in self._sizes]
+        identities = [np.eye(n) for n in self.sizes]
         centred = [identity - 1 / len(identity) for identity in identities]
         total = known = 0.0
         for view, weight in self._parts:
@@ -280,54 +252,20 @@ class ResidualStrategy(Strategy):
         return total / workload.weight
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        places = range(len(self._sizes))
-        return {
-            "views": np.array([[int(i in view) for i in places] for view in self.views]),
-            "weights": np.array([self.weights]),
-            **{f"attribute{i}": side for i, side in enumerate(self.sides)},
-        }
+        sides = {f"attribute{i}": side for i, side in enumerate(self.sides)}
+        return {**super().arrays(), **sides}
 
     @classmethod
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> ResidualStrategy:
-        """Return the strategy that gave these `arrays`.
-
-        Parameters
-        ----------
-        sizes, arrays : as of `Strategy.of_arrays`
-            "views", "weights", and for each attribute "attribute0" and so on.
-
-        Returns
-        -------
-        ResidualStrategy
-            Equal to the one that gave them.
-        """
         names = [f"attribute{i}" for i in range(len(sizes))]
         if sorted(arrays) != sorted(["views", "weights", *names]):
             raise ValueError("residuals have views, weights, and a matrix for each attribute")
-        views, weights = arrays["views"], arrays["weights"]
-        if (
-            views.shape != (weights.size, len(sizes))
-            or weights.shape != (1, len(views))
-            or not np.isin(views, (0, 1)).all()
-            or len(views) > 1 << LARGEST_DIMENSION
-        ):
-            raise ValueError("views and weights do not fit each other")
-        named = [np.flatnonzero(row).tolist() for row in views]
-        strategy = cls([arrays[name] for name in names], named, weights[0].tolist())
+        strategy = cls([arrays[name] for name in names], *cls._views_of(sizes, arrays))
         if strategy.sizes != sizes:
             raise ValueError(f"the matrices are over {strategy.sizes} cells, not {sizes}")
         return strategy
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ResidualStrategy):
-            return NotImplemented
-        return (self.sizes, self._parts) == (other.sizes, other._parts) and all(
-            map(np.array_equal, self.sides, other.sides)
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         numbers = f"{self.rows} numbers of {math.prod(self.sizes)} cells"
@@ -345,13 +283,6 @@ def _checked_side(side: npt.NDArray[Any]) -> Integers:
     if np.linalg.matrix_rank(entries.astype(np.float64)) != entries.shape[1] - 1:
         raise ValueError("the matrix of an attribute tells all differences between its cells")
     return entries
-
-
-def _column_sums(side: Integers, power: int) -> npt.NDArray[Any]:
-    """Sums of absolute entries to a power, for each column: exact, as Python's integers."""
-    columns = np.abs(side).astype(object) ** power
-    sums: npt.NDArray[Any] = columns.sum(axis=0)
-    return sums
 
 
 def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:

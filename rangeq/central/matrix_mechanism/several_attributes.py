@@ -29,8 +29,9 @@ import scipy
 from mechdesign.base import Floats
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram, trace_of_root
-from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, View, subsets
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, subsets
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
+from rangeq.central.matrix_mechanism.strategy import View
 from rangeq.central.matrix_mechanism.workload import (
     QuerySet,
     Term,

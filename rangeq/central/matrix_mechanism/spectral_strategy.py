@@ -64,6 +64,7 @@ class SpectralStrategy(Strategy):
     def __init__(self, kernel: npt.ArrayLike, scales: npt.ArrayLike) -> None:
         self.scales = _checked(scales, "scales", 1)
         size = len(self.scales)
+        self.sizes = (size,)
         half = _checked(kernel, "the kernel", 0)
         shift = len(half) - size
         if size > LARGEST_PATH or shift not in (1, 2):
@@ -129,10 +130,6 @@ class SpectralStrategy(Strategy):
         common = float((largest / _largest_entries(rounded, size) * norms).min())
         # Rounded down: no product passes `largest`
         return cls(rounded, np.floor(common / norms).astype(np.int64))
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return (len(self.scales),)
 
     @property
     def rows(self) -> int:
@@ -263,32 +260,11 @@ class SpectralStrategy(Strategy):
     def of_arrays(
         cls, sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
     ) -> SpectralStrategy:
-        """Return the strategy that gave these `arrays`.
-
-        Parameters
-        ----------
-        sizes, arrays : as of `Strategy.of_arrays`
-            "kernel" and "scales", of one attribute.
-
-        Returns
-        -------
-        SpectralStrategy
-            Equal to the one that gave them.
-        """
         if sorted(arrays) != ["kernel", "scales"] or sizes != arrays["scales"].shape:
             raise ValueError(
                 "a spectral strategy has a kernel and a scale for each cell of one attribute"
             )
         return cls(arrays["kernel"], arrays["scales"])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SpectralStrategy):
-            return NotImplemented
-        return np.array_equal(self.scales, other.scales) and np.array_equal(
-            self.kernel, other.kernel
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<SpectralStrategy of {self.rows} cells>"

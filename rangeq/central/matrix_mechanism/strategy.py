@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
-from rangeq.central.inputs import InvalidHistogram
+from rangeq.central.inputs import LARGEST_DIMENSION, InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
+
+View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, ascending.
 
 #: The most users of a histogram here: more than there are people, and no sum overflows.
 LARGEST_USERS = 1 << 33
@@ -38,10 +41,7 @@ class Strategy(ABC):
 
     kind: ClassVar[str]  #: The name of the kind in files.
 
-    @property
-    @abstractmethod
-    def sizes(self) -> tuple[int, ...]:
-        """The number of cells along each attribute."""
+    sizes: tuple[int, ...]  #: The number of cells along each attribute.
 
     @property
     @abstractmethod
@@ -214,6 +214,98 @@ class Strategy(ABC):
         ValueError
             They are those of no such strategy.
         """
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Strategy):
+            return NotImplemented
+        mine, others = self.arrays(), other.arrays()
+        same = (self.kind, self.sizes, mine.keys()) == (other.kind, other.sizes, others.keys())
+        return same and all(np.array_equal(mine[name], others[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class ViewStrategy(Strategy):
+    """The base of strategies that measure something of several sets of attributes.
+
+    Attributes
+    ----------
+    views : tuple of tuple of int
+        Sets of attributes by their places, ascending; () for the total. Different ones.
+    weights : tuple of int
+        A factor for the numbers of each, at least 1.
+    """
+
+    views: tuple[View, ...]
+    weights: tuple[int, ...]
+
+    def _take(
+        self, views: Sequence[Sequence[int]], weights: Sequence[int], places: set[int], wrong: str
+    ) -> None:
+        """Set views of some attributes, and weights; ValueError for others."""
+        self.views = tuple(tuple(int(i) for i in view) for view in views)
+        self.weights = tuple(int(weight) for weight in weights)
+        if (
+            not self.views
+            or len(set(self.views)) != len(self.views)
+            or any(list(view) != sorted(set(view) & places) for view in self.views)
+        ):
+            raise ValueError(wrong)
+        if len(self.weights) != len(self.views) or min(self.weights) < 1:
+            raise ValueError("each view has a weight, an integer of at least 1")
+
+    @property
+    def _parts(self) -> list[tuple[View, int]]:
+        return list(zip(self.views, self.weights, strict=True))
+
+    @property
+    @abstractmethod
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of the numbers of each view: 1 along the attributes that it lacks."""
+
+    @property
+    def rows(self) -> int:
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def _beyond(self, view: View) -> int:
+        """The number of cells along the attributes that a view lacks."""
+        return math.prod(n for i, n in enumerate(self.sizes) if i not in view)
+
+    def _tables(self, noisy: npt.NDArray[Any]) -> Iterator[tuple[View, int, Floats]]:
+        """Yield each view, its weight, and its numbers among those that were measured."""
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        tables = np.split(noisy.astype(np.float64), ends[:-1])
+        for (view, weight), flat, shape in zip(self._parts, tables, self.shapes, strict=True):
+            yield view, weight, flat.reshape(shape)
+
+    def linear_variances(self, queries: Floats) -> Floats:
+        return np.array([self._linear_variance(query) for query in queries])
+
+    @abstractmethod
+    def _linear_variance(self, query: Floats) -> float:
+        """The variance of a query, as of `linear_variances`."""
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        places = range(len(self.sizes))
+        return {
+            "views": np.array([[int(i in view) for i in places] for view in self.views]),
+            "weights": np.array([self.weights]),
+        }
+
+    @staticmethod
+    def _views_of(
+        sizes: tuple[int, ...], arrays: dict[str, npt.NDArray[Any]]
+    ) -> tuple[list[list[int]], list[int]]:
+        """The views and weights of `arrays`."""
+        views, weights = arrays["views"], arrays["weights"]
+        if (
+            views.shape != (weights.size, len(sizes))
+            or weights.shape != (1, len(views))
+            or not np.isin(views, (0, 1)).all()
+            or len(views) > 1 << LARGEST_DIMENSION
+        ):
+            raise ValueError("views and weights do not fit each other")
+        return [np.flatnonzero(row).tolist() for row in views], weights[0].tolist()
 
 
 def require_users(counts: Integers) -> None:

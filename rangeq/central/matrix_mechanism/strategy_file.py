@@ -14,6 +14,8 @@ import os
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +24,10 @@ import numpy.typing as npt
 from mechdesign import InvalidFile, Privacy
 from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.base import (
-    ANYTHING,
     FRACTION_TEXT,
     TEXT,
+    Format,
     Integers,
-    digest_of,
     from_json,
     list_of,
     one_of,
@@ -48,8 +49,6 @@ from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy
-
-FORMAT, VERSION = "mechdesign.strategy", 1
 
 _KINDS: dict[str, type[Strategy]] = {
     kind.kind: kind
@@ -78,16 +77,26 @@ _MISTAKES = (
 
 _CONTENT = "strategy.json"
 
-_FIELDS = record(
+
+def _bound(text: str | None) -> float | None:
+    if text is None:
+        return None
+    value = float.fromhex(text)
+    if not (math.isfinite(value) and value >= 0 and value.hex() == text):
+        raise ValueError(f"a bound is a finite number as float.hex writes it, got {shown(text)}")
+    return value
+
+
+_FORM = Format(
+    "mechdesign.strategy",
     {
-        "format": TEXT,
-        "version": ANYTHING,
-        "kind": TEXT,
-        "sizes": list_of(whole_number(1)),
-        "bound": optional(TEXT),
-        "arrays": table_of(TEXT),
-        "digest": TEXT,
-    }
+        1: {
+            "kind": TEXT,
+            "sizes": list_of(whole_number(1)),
+            "bound": replace(optional(TEXT), read=_bound),
+            "arrays": table_of(TEXT),
+        }
+    },
 )
 
 _LARGEST_CONTENT = 1 << 20
@@ -180,15 +189,14 @@ def digest(strategy: Strategy) -> str:
 
 def _written(strategy: Strategy, bound: float | None) -> tuple[bytes, dict[str, bytes]]:
     members = {f"{name}.npy": _bytes(array) for name, array in strategy.arrays().items()}
-    content: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": strategy.kind,
-        "sizes": list(strategy.sizes),
-        "bound": None if bound is None else bound.hex(),
-        "arrays": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
-    }
-    content["digest"] = digest_of(content)
+    content = _FORM.written(
+        {
+            "kind": strategy.kind,
+            "sizes": strategy.sizes,
+            "bound": None if bound is None else bound.hex(),
+            "arrays": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        }
+    )
     return (json.dumps(content, indent=1) + "\n").encode(), members
 
 
@@ -208,15 +216,8 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
     # gigabytes of zeros
     if sizes.get(_CONTENT, _LARGEST_CONTENT + 1) > _LARGEST_CONTENT:
         raise ValueError(f"it has no {_CONTENT}, or a huge one")
-    content = from_json(archive.read(_CONTENT))
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"format {FORMAT!r} expected")
-    if type(content.get("version")) is not int or content["version"] != VERSION:
-        raise ValueError(f"version {VERSION} expected, got {shown(content.get('version'))}")
-    _FIELDS.require(content)
-    if content.pop("digest") != digest_of(content):
-        raise ValueError("changed: the digest does not match")
-    kind, digests = kind_of(content["kind"]), content["arrays"]
+    stated = _FORM.read(_FORM.require(from_json(archive.read(_CONTENT))))
+    kind, digests = kind_of(stated["kind"]), stated["arrays"]
     if {*digests, _CONTENT} != set(sizes):
         raise ValueError("its members are not those that it lists")
     if sum(sizes[name] for name in digests) > _LARGEST_ARRAYS:
@@ -230,17 +231,7 @@ def _read(archive: zipfile.ZipFile) -> StoredStrategy:
         if array.dtype != np.dtype("<i8"):
             raise ValueError(f"{shown(name)} is not of 64-bit integers")
         arrays[name.removesuffix(".npy")] = array
-    shape = checked_shape(content["sizes"])
-    return StoredStrategy(kind.of_arrays(shape, arrays), _bound(content["bound"]))
-
-
-def _bound(text: str | None) -> float | None:
-    if text is None:
-        return None
-    value = float.fromhex(text)
-    if not (math.isfinite(value) and value >= 0 and value.hex() == text):
-        raise ValueError(f"a bound is a finite number as float.hex writes it, got {shown(text)}")
-    return value
+    return StoredStrategy(kind.of_arrays(checked_shape(stated["sizes"]), arrays), stated["bound"])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -250,6 +241,13 @@ def _bound(text: str | None) -> float | None:
 NAME = MatrixMechanism.__name__
 
 _SIZE = whole_number(1, 1 << 26)
+
+# What a file says of each promise.
+_PROMISES: dict[Callable[..., Promise], tuple[str, ...]] = {
+    Privacy: ("alpha",),
+    ZCDP: ("rho",),
+    ApproximateDP: ("epsilon", "delta"),
+}
 
 #: The form of what `mechanism_content` makes.
 MATRIX_MECHANISM = record(
@@ -266,10 +264,10 @@ MATRIX_MECHANISM = record(
 
 def mechanism_content(mechanism: MatrixMechanism) -> dict[str, Any]:
     """Describe a mechanism as JSON."""
-    arrays = mechanism.strategy.arrays()
+    arrays, promise = mechanism.strategy.arrays(), mechanism.promise
     return {
         "name": NAME,
-        "promise": _promise_content(mechanism.promise),
+        "promise": {name: to_text(getattr(promise, name)) for name in _PROMISES[type(promise)]},
         "strategy": mechanism.strategy.kind,
         "arrays": {name: list(array.shape) for name, array in sorted(arrays.items())},
     }
@@ -294,20 +292,6 @@ def mechanism_of_content(
     parts = np.split(numbers[measured:], np.cumsum(list(counts.values()))[:-1])
     arrays = {name: part.reshape(shapes[name]) for name, part in zip(counts, parts, strict=True)}
     strategy = kind_of(content["strategy"]).of_arrays(sizes, arrays)
-    return MatrixMechanism(strategy, _promise_of(content["promise"])), numbers[:measured]
-
-
-def _promise_content(promise: Promise) -> dict[str, str]:
-    if isinstance(promise, Privacy):
-        return {"alpha": to_text(promise.alpha)}
-    if isinstance(promise, ZCDP):
-        return {"rho": to_text(promise.rho)}
-    return {"epsilon": to_text(promise.epsilon), "delta": to_text(promise.delta)}
-
-
-def _promise_of(content: dict[str, str]) -> Promise:
-    if "alpha" in content:
-        return Privacy(alpha=stored_number(content["alpha"]))
-    if "rho" in content:
-        return ZCDP(stored_number(content["rho"]))
-    return ApproximateDP(stored_number(content["epsilon"]), stored_number(content["delta"]))
+    promised = {name: stored_number(text) for name, text in content["promise"].items()}
+    kind = next(kind for kind, names in _PROMISES.items() if promised.keys() == {*names})
+    return MatrixMechanism(strategy, kind(**promised)), numbers[:measured]

@@ -293,7 +293,8 @@ class Workload:
             return cls._named(workload, sizes)
         if isinstance(workload, (list, tuple)) and workload:
             if all(
-                isinstance(entry, str) or (len(sizes) > 1 and _is_matrix(entry))
+                isinstance(entry, str)
+                or (len(sizes) > 1 and isinstance(entry, np.ndarray) and entry.ndim == 2)
                 for entry in workload
             ):
                 return cls._product(tuple(workload), sizes)
@@ -457,10 +458,6 @@ def _is_weight(value: object) -> bool:
 def _is_weighted(one: object) -> bool:
     pair = isinstance(one, (tuple, list)) and len(one) == 2
     return pair and isinstance(one[1], (str, Workload, tuple, list))  # type: ignore[index]
-
-
-def _is_matrix(one: object) -> bool:
-    return isinstance(one, np.ndarray) and one.ndim == 2
 
 
 def _checked_matrix(given: Any, size: int) -> Floats:

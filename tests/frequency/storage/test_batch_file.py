@@ -121,8 +121,8 @@ def test_impossible_reports_are_left_out_and_counted(tmp_path):
         (b"LDPF", "no batch of reports: cut short within the header"),
         (b"hello, world", "no batch of reports: not a message"),
         (b"LDPF\xff\xff\xff\xff{}", "no batch of reports: cut short within the header"),
-        (b"LDPF\x02\0\0\0{}", "no batch of reports: version None, this library reads 1, 2"),
-        (message({"version": 3, "kind": "reports"}), "version 3, this library reads 1, 2"),
+        (b"LDPF\x02\0\0\0{}", "no batch of reports: version None, this library reads version 1, 2"),
+        (message({"version": 3, "kind": "reports"}), "version 3, this library reads version 1, 2"),
         (
             message(batch_header(PROTOCOL, count=-1)),
             r"count must be an integer from 0 to 2\^63 - 1, got -1",

@@ -13,7 +13,7 @@ import pytest
 from frequency import GRR, HRR, OLH, OUE, InvalidReport
 from frequency.storage import RefusedFile, aggregate_files, read_reports, write_reports
 from frequency.storage.parquet import ParquetReports
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from tests.contracts.examples import WITH_VALUES, numbers
 
 

@@ -18,9 +18,9 @@ import rangeq.grids
 from frequency import GRR, HRR, Categorical, Schema, Survey, Tabular
 from frequency.core.protocol import channel_of
 from frequency.marginals import CALM, Domain
-from frequency.storage.protocol_file import FORMAT, VERSION, load_protocol, save_protocol
+from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign import InvalidFile, Privacy, named
-from mechdesign.base.fields import digest_of, write_content
+from mechdesign.base.files import Format, digest_of
 from mechdesign.local import extremal
 from mechdesign.utilities import MutualInformation
 from tests.contracts.examples import WITH_VALUES
@@ -70,8 +70,8 @@ def domain(number, size):
 )
 def test_a_small_file_cannot_ask_for_much(name, arguments, bound, tmp_path):
     content = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": "mechdesign.protocol",
+        "version": 2,
         "protocol": name,
         "arguments": {"epsilon": 1.0, **arguments},
         "agreed": {},
@@ -313,18 +313,18 @@ def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
         "schema.json": Schema([question]).save,
         "schema.toml": Schema([question]).save,
         "survey.json": partial(save_protocol, protocol=Survey(GRR(99, 1.0), Schema([question]))),
-        "other.json": partial(write_content, content={"format": "other", "version": 1}),
+        "other.json": partial(Format("other", {1: {}}).save, values={}),
     }
     for name, save in written.items():
         path = tmp_path / name
         save(path)
         before = path.read_bytes()
         with monkeypatch.context() as patched:
-            patched.setattr("mechdesign.base.fields.JSON_BYTES", len(before) - 1)
+            patched.setattr("mechdesign.base.files.JSON_BYTES", len(before) - 1)
             with pytest.raises(ValueError, match=f"{len(before)} bytes, more than the"):
                 save(path)
             assert path.read_bytes() == before
-            patched.setattr("mechdesign.base.fields.JSON_BYTES", len(before))
+            patched.setattr("mechdesign.base.files.JSON_BYTES", len(before))
             save(path)
 
 

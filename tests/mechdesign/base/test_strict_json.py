@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechdesign.base.fields import JSON_DEPTH, from_json, intact, require_same
+from mechdesign.base.files import JSON_DEPTH, from_json, intact, require_same
 from mechdesign.exceptions import InvalidFile, InvalidMechanism
 
 
@@ -41,7 +41,7 @@ def test_everything_else_is_read_as_json_reads_it() -> None:
 
 
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.base.fields.JSON_BYTES", 9)
+    monkeypatch.setattr("mechdesign.base.files.JSON_BYTES", 9)
     assert from_json("[1,2,345]") == [1, 2, 345]
     with pytest.raises(ValueError, match="10 bytes are more than the 9"):
         from_json("[1,2,3456]")

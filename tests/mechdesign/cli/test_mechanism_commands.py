@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import Mechanism, Metric, Privacy, named, tables
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, binomial
 from mechdesign.mechanism.comparison import StandardErrors

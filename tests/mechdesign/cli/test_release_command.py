@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.cli import main
 from mechdesign.mechanism.device import Device
 

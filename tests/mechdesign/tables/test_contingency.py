@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidCount, Privacy, named
-from mechdesign.base.fields import write_content
+from mechdesign.base.files import digest_of
 from mechdesign.base.numbers import bit_source
 from mechdesign.exceptions import InvalidFile, InvalidTable
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
@@ -390,8 +390,7 @@ def changed(path, change):
     """The file with something in it changed, and a digest to match."""
     content = json.loads(path.read_text())
     change(content)
-    content.pop("digest")
-    write_content(path, content)
+    path.write_text(json.dumps({**content, "digest": digest_of(content)}))
 
 
 @pytest.mark.parametrize(

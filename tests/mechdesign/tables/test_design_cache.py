@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign import Constraints, Mechanism, Privacy, design, named
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L1, L2, Costs
 from mechdesign.properties import Property
 from mechdesign.tables import DesignCache, design_cache

@@ -19,7 +19,7 @@ from mechdesign import (
     design,
     named,
 )
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from mechdesign.losses import L2
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.tables import TableRelease, release

@@ -45,12 +45,13 @@ def test_with_equal_weights_it_is_the_estimate_of_a_total():
 def test_cells_are_looked_up_by_the_size_of_their_group():
     cells = MeasuredCells(SIZES, MECHANISMS)
     for k, (size, output) in enumerate(zip(SIZES.tolist(), OUTPUTS.tolist(), strict=True)):
-        own = group_errors(MECHANISMS[size])
+        group = group_errors(MECHANISMS[size])
+        own = group.errors
         errors = cells.errors(OUTPUTS)
-        assert cells.values(OUTPUTS)[k] == own.values[output]
+        assert cells.values(OUTPUTS)[k] == group.values[output]
         assert cells.worst[k] == errors.worst[k] == own.worst
         found = errors.variances[k], errors.least[k], errors.spread[k]
-        assert found == (own.variance_estimates[output], own.least, own.spread)
+        assert found == (own.variances[output], own.least, own.spread)
         assert (errors.tails[k], errors.step[k]) == (own.tails, own.step)
 
 

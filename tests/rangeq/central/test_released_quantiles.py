@@ -8,7 +8,7 @@ import pytest
 
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema
 from mechdesign import InvalidFile
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from rangeq.central import (
     QuantileRelease,
     ReleasedQuantiles,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign import InvalidFile
-from mechdesign.base.fields import digest_of
+from mechdesign.base.files import digest_of
 from rangeq.central.matrix_mechanism.strategy_file import digest, load_strategy, save_strategy
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
@@ -71,7 +71,7 @@ def rewritten(path, change, resealed=True, more=()):
     ("change", "message"),
     [
         (lambda c: c.update(format="mechdesign.mechanism"), "format"),
-        (lambda c: c.update(version=2), "version 1 expected"),
+        (lambda c: c.update(version=2), "version 2, this library reads version 1"),
         (lambda c: c.update(kind="sparse"), "a strategy is one of"),
         (lambda c: c.update(kind=["dense"]), "a strategy is one of"),
         (lambda c: c.update(sizes=[5]), "cells"),
