@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core import Aggregate, Oracle, weights_of
+from frequency.core import Aggregate, Oracle
 from frequency.oracles import OracleChoice, choices_of, oracle_over
-from mechdesign.base import Floats, set_fields
+from mechdesign.base import Floats, Rational, set_fields
 from rangeq.core import (
     ConsistentTree,
     Cuts,
@@ -37,19 +37,6 @@ class LevelHistograms(RangeProtocol):
     probabilities: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("branching", "oracle", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):
-                set_fields(self, **{name: int(value)})
-            elif isinstance(value, Sequence) and not isinstance(value, str):
-                set_fields(
-                    self,
-                    **{
-                        name: tuple(
-                            int(item) if isinstance(item, np.integer) else item for item in value
-                        )
-                    },
-                )
         super().__post_init__()
         _ = self.part_weights, self.parts  # what is wrong with them is wrong now
 
@@ -59,16 +46,7 @@ class LevelHistograms(RangeProtocol):
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
-        return tuple(
-            oracle_over(choice, nodes, self.epsilon)
-            for choice, nodes in zip(
-                choices_of(self.oracle, self.tree.height), self.tree.nodes, strict=True
-            )
-        )
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(self.tree.height, self.probabilities, "level")
+        return level_oracles(self.oracle, self.tree.nodes, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -108,12 +86,7 @@ class HierarchicalHistogram(LevelHistograms, ConsistentTree):
     @cached_property
     def _per_user(self) -> Floats:
         """A unit contrast's variance from one random user of an even population, for each level."""
-        return np.array(
-            [
-                per_user(oracle, occupied)
-                for oracle, occupied in zip(self.parts, self.tree.occupied, strict=True)
-            ]
-        )
+        return per_user_of_levels(self.parts, self.tree.occupied)
 
     def _contrasts(self, users: Floats) -> Floats:
         return inverse(contrast_precisions(self.tree, users / self._per_user))
@@ -177,6 +150,20 @@ class HierarchicalHistogram(LevelHistograms, ConsistentTree):
 def _below(values: Floats) -> Floats:
     """The sums over each level and those below it."""
     return np.cumsum(values[::-1])[::-1]
+
+
+def level_oracles(
+    oracle: OracleChoice | Sequence[OracleChoice], nodes: Sequence[int], epsilon: float | Rational
+) -> tuple[Oracle, ...]:
+    """The oracle of each level of so many nodes, by one choice for all or one for each."""
+    choices = zip(choices_of(oracle, len(nodes)), nodes, strict=True)
+    return tuple(oracle_over(choice, number, epsilon) for choice, number in choices)
+
+
+def per_user_of_levels(oracles: Sequence[Oracle], held: Sequence[int]) -> Floats:
+    """The `per_user` of each level, so many nodes of which are held."""
+    levels = zip(oracles, held, strict=True)
+    return np.array([per_user(oracle, number) for oracle, number in levels])
 
 
 def per_user(oracle: Oracle, held: int) -> float:
