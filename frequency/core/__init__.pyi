@@ -43,7 +43,7 @@ from .channel import LARGEST_LIST, UNNUMBERED, Channel, Reports, local_privacy, 
 from .enumerated_oracle import EnumeratedOracle
 from .estimate import Estimate, Estimator, OfPopulation
 from .likelihood import Ascent, Fit, Likelihood, maximised, of_signs, stopped_early
-from .mixture import Mixture, Relabelled, weights_of
+from .mixture import Mixture, Relabelled, of_inner, weights_of
 from .oracle import (
     Oracle,
     Support,
@@ -132,6 +132,7 @@ __all__ = [
     "new_id",
     "normal_quantile",
     "of_each",
+    "of_inner",
     "of_signs",
     "of_two_likelihoods",
     "pack",

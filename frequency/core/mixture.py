@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -454,6 +455,11 @@ def weights_of(
 # Relabelled: a channel whose reports are those of another, under parameters of its own.
 
 
+def of_inner(name: str) -> Any:
+    """Return an attribute or a method of `Relabelled` channels that is the inner channel's."""
+    return property(attrgetter(f"inner.{name}"))
+
+
 @dataclass(frozen=True)
 class Relabelled(Channel):
     """A channel whose reports are those of `inner`; a subclass says what its parameters are."""
@@ -463,54 +469,26 @@ class Relabelled(Channel):
     def __post_init__(self) -> None:
         pass  # the inner channel has been checked
 
-    @property
-    def max_ratio(self) -> Fraction:
-        return self.inner.max_ratio
-
-    @property
-    def takes(self) -> dict[str, Any]:
-        return self.inner.takes
-
-    @property
-    def client_half(self) -> Step:
-        return self.inner.client_half
-
-    def items_of(self, values: Any) -> Items:
-        return self.inner.items_of(values)
-
-    @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return self.inner.report_dtype
-
-    @property
-    def report_bits(self) -> int:
-        return self.inner.report_bits
-
-    @property
-    def batch_size(self) -> int:
-        return self.inner.batch_size
-
-    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        self.inner.fill(items, reports, source)
-
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return self.inner.possible(reports)
-
-    @property
-    def counts_shape(self) -> tuple[int, ...]:
-        return self.inner.counts_shape
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return self.inner.counts_of(reports)
-
-    @property
-    def sign_sums(self) -> Sequence[SignSum]:
-        return self.inner.sign_sums
-
-    def add_counts(
-        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
-    ) -> npt.NDArray[np.int64]:
-        return self.inner.add_counts(reports, counts)
+    max_ratio = of_inner("max_ratio")
+    takes = of_inner("takes")
+    client_half = of_inner("client_half")
+    items_of = of_inner("items_of")
+    report_dtype = of_inner("report_dtype")
+    report_bits = of_inner("report_bits")
+    batch_size = of_inner("batch_size")
+    fill = of_inner("fill")
+    possible = of_inner("possible")
+    counts_shape = of_inner("counts_shape")
+    counts_of = of_inner("counts_of")
+    sign_sums = of_inner("sign_sums")
+    add_counts = of_inner("add_counts")
+    samples = of_inner("samples")
+    every_item = of_inner("every_item")
+    simulated_counts = of_inner("simulated_counts")
+    audit = of_inner("audit")
+    proof = of_inner("proof")
+    pair_laws = of_inner("pair_laws")
+    attack_laws = of_inner("attack_laws")
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return self.inner.consistent(self.inner_aggregate(aggregate))
@@ -518,26 +496,3 @@ class Relabelled(Channel):
     def inner_aggregate(self, aggregate: Aggregate) -> Aggregate:
         """The same counts, as those of the inner channel."""
         return aggregate.under(self.inner.signature)
-
-    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return self.inner.samples(n, counts)
-
-    def every_item(self) -> Items:
-        return self.inner.every_item()
-
-    def simulated_counts(
-        self, items: Items, counts: Items, rng: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
-        return self.inner.simulated_counts(items, counts, rng)
-
-    def audit(self) -> Audit:
-        return self.inner.audit()
-
-    def proof(self) -> PrivacyProof:
-        return self.inner.proof()
-
-    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        return self.inner.pair_laws()
-
-    def attack_laws(self) -> Sequence[PairLaw]:
-        return self.inner.attack_laws()
