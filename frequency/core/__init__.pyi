@@ -39,11 +39,19 @@ from .blanket import (
     product_law,
     two_likelihoods,
 )
-from .channel import LARGEST_LIST, UNNUMBERED, Channel, Reports, local_privacy, smallest_integer
+from .channel import (
+    LARGEST_LIST,
+    UNNUMBERED,
+    Channel,
+    Reports,
+    forwarded,
+    local_privacy,
+    smallest_integer,
+)
 from .enumerated_oracle import EnumeratedOracle
 from .estimate import Estimate, Estimator, OfPopulation
 from .likelihood import Ascent, Fit, Likelihood, maximised, of_signs, stopped_early
-from .mixture import Mixture, Relabelled, of_inner, weights_of
+from .mixture import Mixture, Relabelled, weights_of
 from .oracle import (
     Oracle,
     Support,
@@ -118,6 +126,7 @@ __all__ = [
     "conditions",
     "differing",
     "empirical_bayes",
+    "forwarded",
     "fractions",
     "in_blocks",
     "independent",
@@ -132,7 +141,6 @@ __all__ = [
     "new_id",
     "normal_quantile",
     "of_each",
-    "of_inner",
     "of_signs",
     "of_two_likelihoods",
     "pack",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from frequency.algebra import WORD, Coins
 from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.blanket import JointLaw, mixed, mixed_law
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, forwarded, smallest_integer
 from frequency.core.oracle import checked_users
 from frequency.core.tally import Sample, public
 from frequency.core.transport import Menu, Step, json_integers, unstated
@@ -455,11 +454,6 @@ def weights_of(
 # Relabelled: a channel whose reports are those of another, under parameters of its own.
 
 
-def of_inner(name: str) -> Any:
-    """Return an attribute or a method of `Relabelled` channels that is the inner channel's."""
-    return property(attrgetter(f"inner.{name}"))
-
-
 @dataclass(frozen=True)
 class Relabelled(Channel):
     """A channel whose reports are those of `inner`; a subclass says what its parameters are."""
@@ -469,26 +463,26 @@ class Relabelled(Channel):
     def __post_init__(self) -> None:
         pass  # the inner channel has been checked
 
-    max_ratio = of_inner("max_ratio")
-    takes = of_inner("takes")
-    client_half = of_inner("client_half")
-    items_of = of_inner("items_of")
-    report_dtype = of_inner("report_dtype")
-    report_bits = of_inner("report_bits")
-    batch_size = of_inner("batch_size")
-    fill = of_inner("fill")
-    possible = of_inner("possible")
-    counts_shape = of_inner("counts_shape")
-    counts_of = of_inner("counts_of")
-    sign_sums = of_inner("sign_sums")
-    add_counts = of_inner("add_counts")
-    samples = of_inner("samples")
-    every_item = of_inner("every_item")
-    simulated_counts = of_inner("simulated_counts")
-    audit = of_inner("audit")
-    proof = of_inner("proof")
-    pair_laws = of_inner("pair_laws")
-    attack_laws = of_inner("attack_laws")
+    max_ratio = forwarded("inner.max_ratio")
+    takes = forwarded("inner.takes")
+    client_half = forwarded("inner.client_half")
+    items_of = forwarded("inner.items_of")
+    report_dtype = forwarded("inner.report_dtype")
+    report_bits = forwarded("inner.report_bits")
+    batch_size = forwarded("inner.batch_size")
+    fill = forwarded("inner.fill")
+    possible = forwarded("inner.possible")
+    counts_shape = forwarded("inner.counts_shape")
+    counts_of = forwarded("inner.counts_of")
+    sign_sums = forwarded("inner.sign_sums")
+    add_counts = forwarded("inner.add_counts")
+    samples = forwarded("inner.samples")
+    every_item = forwarded("inner.every_item")
+    simulated_counts = forwarded("inner.simulated_counts")
+    audit = forwarded("inner.audit")
+    proof = forwarded("inner.proof")
+    pair_laws = forwarded("inner.pair_laws")
+    attack_laws = forwarded("inner.attack_laws")
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return self.inner.consistent(self.inner_aggregate(aggregate))

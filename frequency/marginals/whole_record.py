@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core import Aggregate, Likelihood, Oracle, Relabelled, of_inner
+from frequency.core import Aggregate, Likelihood, Oracle, Relabelled, forwarded
 from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles import GRR, OLH, OUE, HadamardCountMeanSketch
@@ -40,13 +40,13 @@ class Records(Relabelled):
     def proof(self) -> PrivacyProof:
         return self.inner.proof().called(self.name)
 
-    likelihoods = of_inner("likelihoods")
-    blank = of_inner("blank")
-    likelihood = of_inner("likelihood")
-    menus = of_inner("menus")
-    candidate = of_inner("candidate")
-    joint_law = of_inner("joint_law")
-    dominating_law = of_inner("dominating_law")
+    likelihoods = forwarded("inner.likelihoods")
+    blank = forwarded("inner.blank")
+    likelihood = forwarded("inner.likelihood")
+    menus = forwarded("inner.menus")
+    candidate = forwarded("inner.candidate")
+    joint_law = forwarded("inner.joint_law")
+    dominating_law = forwarded("inner.dominating_law")
 
 
 class InputProtocol(MarginalProtocol):

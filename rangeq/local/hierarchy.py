@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core import Aggregate, Oracle
+from frequency.core import Aggregate, Oracle, forwarded
 from frequency.oracles import OracleChoice, choices_of, oracle_over
 from mechdesign.base import Floats, Rational, set_fields
 from rangeq.core import (
@@ -212,18 +212,8 @@ class Flat(LevelHistograms, ConsistentTree):
         """The hierarchical histogram of one level that this is."""
         return HierarchicalHistogram(self.domain, self.epsilon, self.branching, self.oracle)
 
-    @property
-    def alike(self) -> bool:
-        return self._histogram.alike
-
-    def _contrasts(self, users: Floats) -> Floats:
-        return self._histogram._contrasts(users)
-
-    def _level_weights(self, leaves: Floats, users: Floats, level: int) -> Floats:
-        return self._histogram._level_weights(leaves, users, level)
-
-    def _cuts(self, users: Floats, mass: Floats) -> Cuts:
-        return self._histogram._cuts(users, mass)
-
-    def _leaves(self, aggregate: Aggregate) -> Floats:
-        return self._histogram._leaves(aggregate)
+    alike = forwarded("_histogram.alike")
+    _contrasts = forwarded("_histogram._contrasts")
+    _level_weights = forwarded("_histogram._level_weights")
+    _cuts = forwarded("_histogram._cuts")
+    _leaves = forwarded("_histogram._leaves")
