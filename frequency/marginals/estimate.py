@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,37 +29,61 @@ from mechdesign.base import Floats, Items
 UNKNOWN = "the variances of estimates of {} are not known"
 
 
-class MarginalEstimator(Protocol):
+class MarginalEstimator(ABC):
     """The part of a protocol that a `MarginalEstimate` needs: see `MarginalProtocol`."""
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        ...
+    domain: Domain
+    k: int
 
     @property
-    def k(self) -> int:
-        """The largest number of attributes of a marginal."""
-        ...
-
-    @property
+    @abstractmethod
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The sets of attributes that `marginal_of` knows, in the domain's order."""
-        ...
 
+    @abstractmethod
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
         """Return names of 1 .. k distinct attributes; ValueError for others."""
-        ...
 
+    @abstractmethod
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Return unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
-        ...
+        """Return unbiased estimates of the cells of a marginal.
 
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (cells,): numbered as `Domain.cells` does, in the order of the attributes.
+        """
+
+    @abstractmethod
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Return estimated variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
-        ...
+        """Return estimates of the variances of sums of the cells of a marginal.
+
+        Parameters
+        ----------
+        aggregate, attributes : Aggregate, tuple of str
+            As of `marginal_of`.
+        weights : numpy.ndarray of float64
+            Shape (sums, cells).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+
+        Raises
+        ------
+        UnknownVariance
+            They are not known.
+        """
 
 
 class MarginalEstimate(OfPopulation):

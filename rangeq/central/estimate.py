@@ -40,18 +40,15 @@ class Errors(Protocol):
         Shapes: `first` and `last` (attributes, boxes), closed ends; returns (boxes,), squared
         users.
         """
-        ...
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         """Return that of the sum over a product of sets of places, in squared users.
 
         Shapes: `weights` (places of an attribute,) each: 1 for the places in the set, else 0.
         """
-        ...
 
     def mean(self) -> Any:
         """The mean over all boxes: float or Fraction, squared users."""
-        ...
 
 
 class Released(Protocol):
@@ -60,12 +57,10 @@ class Released(Protocol):
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of cells along each attribute."""
-        ...
 
     @property
     def errors(self) -> Errors:
         """The variances of the answers."""
-        ...
 
 
 class CentralEstimate(ABC):

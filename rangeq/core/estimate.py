@@ -171,7 +171,6 @@ class RangeEstimator(Estimator, Protocol):
 
     def range_variances(self, estimate: RangeEstimate, first: Integers, last: Integers) -> Floats:
         """The variances of an estimate's answers to ranges."""
-        ...
 
 
 class Distribution(OfPopulation):
