@@ -205,14 +205,10 @@ class MarginalEstimate(OfPopulation):
         ValueError
             More than k attributes.
         """
-        shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        names = self.protocol.checked([self.domain.names[each.place] for each in asked])
-        weights: Floats = np.ones((*shape, 1))
-        for each, name in zip(asked, names, strict=True):
-            inside = each.weights(np.arange(self.domain[name]))
-            product = weights[..., :, None] * inside[..., None, :]
-            weights = product.reshape(*product.shape[:-2], -1)
-        return self.linear(names, weights.reshape(*shape, -1))
+        question = conditions(where, self.domain.names, self.domain.sizes)
+        places = [each.place for each in question.asked]
+        names = self.protocol.checked([self.domain.names[place] for place in places])
+        return self.linear(names, question.weights({k: self.domain.sizes[k] for k in places}))
 
     def linear(self, attributes: Sequence[str], weights: npt.ArrayLike) -> Answer:
         """Return weighted sums of cells of a marginal and their variances, covariances included.
