@@ -121,9 +121,9 @@ class RangeProtocol(Protocol):
         """The channels of the levels."""
 
     @property
-    @abstractmethod
     def probabilities(self) -> Sequence[Any] | None:
         """The probability of each level; None: all the same."""
+        return None
 
     @cached_property
     def part_weights(self) -> tuple[int, ...]:

@@ -29,8 +29,8 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture, Relabelled
 from frequency.core.protocol import Protocol
+from frequency.heavy.prefixes import SpeltPrefixes
 from frequency.heavy.sampled import Sampled, SampledOracle
-from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.longitudinal import systems
 from frequency.marginals.views import ViewProtocol
 from frequency.marginals.whole_record import InputProtocol
