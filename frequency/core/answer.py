@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -106,21 +106,13 @@ class Answer:
         return f"Answer(value={self.value!r}, variance={known})"
 
 
-def about_ranges(
-    value: Any,
-    runs: Sequence[tuple[Integers, Integers]],
-    variance: Callable[[Integers, Integers], Any],
-    interval: Callable[[Integers, Integers, float], ConfidenceInterval],
-) -> Answer:
-    """The answer about a union of ranges of which only each by itself has a known variance."""
-    if len(runs) != 1:
-        return Answer(value, None, SUM_OF_RANGES)
-    ((first, last),) = runs
-    return Answer(
-        value,
-        variance(first, last),
-        _interval=lambda confidence: interval(first, last, confidence),
-    )
+def cut(told: Answer, least: Any, most: Any) -> Answer:
+    """The answer, with intervals cut to what is possible."""
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        return ConfidenceInterval(*(np.clip(end, least, most) for end in told.interval(confidence)))
+
+    return replace(told, _interval=interval)
 
 
 def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from frequency.core import (
     Aggregate,
     Answer,
-    ConfidenceInterval,
     OfPopulation,
     checked_sample,
     conditions,
+    cut,
 )
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.log_linear import MarginalModel, Moments, cas, characters
@@ -413,13 +413,7 @@ class FittedEstimate(MarginalEstimate):
 
     def _with_interval(self, told: Answer, weights: Floats) -> Answer:
         # What distributions allow: from the least weight to the largest
-        least, most = weights.min(axis=-1), weights.max(axis=-1)
-
-        def interval(confidence: float) -> ConfidenceInterval:
-            low, high = told.interval(confidence)
-            return ConfidenceInterval(np.clip(low, least, most), np.clip(high, least, most))
-
-        return Answer(told.value, told.variance, _interval=interval)
+        return cut(told, weights.min(axis=-1), weights.max(axis=-1))
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Return synthetic records, for programs that take records: they are nobody's.
