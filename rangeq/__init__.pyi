@@ -4,9 +4,8 @@ from .core.protocol import RangeProtocol
 from .core.tree import Tree
 from .local.circular import CircularHistogram
 from .local.composite import Composite, ShiftedHistogram
-from .local.decomposed import DecomposedHistogram
 from .local.haar import HaarHRR
-from .local.hierarchy import Flat, HierarchicalHistogram
+from .local.hierarchy import DecomposedHistogram, Flat, HierarchicalHistogram
 from .local.item_sets import ItemSets, PaddedSets, SetEstimate, best_size
 from .local.naive_bayes import NaiveBayes, density
 from .local.optimisation import Optimised, compose, optimise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -106,21 +106,13 @@ class Answer:
         return f"Answer(value={self.value!r}, variance={known})"
 
 
-def about_ranges(
-    value: Any,
-    runs: Sequence[tuple[Integers, Integers]],
-    variance: Callable[[Integers, Integers], Any],
-    interval: Callable[[Integers, Integers, float], ConfidenceInterval],
-) -> Answer:
-    """The answer about a union of ranges of which only each by itself has a known variance."""
-    if len(runs) != 1:
-        return Answer(value, None, SUM_OF_RANGES)
-    ((first, last),) = runs
-    return Answer(
-        value,
-        variance(first, last),
-        _interval=lambda confidence: interval(first, last, confidence),
-    )
+def cut(told: Answer, least: Any, most: Any) -> Answer:
+    """The answer, with intervals cut to what is possible."""
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        return ConfidenceInterval(*(np.clip(end, least, most) for end in told.interval(confidence)))
+
+    return replace(told, _interval=interval)
 
 
 def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:
@@ -238,9 +230,23 @@ class Conditions(NamedTuple):
     shape: tuple[int, ...]
     asked: tuple[Condition, ...]
 
+    def weights(self, sizes: Mapping[int, int]) -> Floats:
+        """Return 1 for the cells that are asked for, else 0: shape (\\*shape, cells).
 
-def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Conditions:
-    """Return the questions of ``answer(where)``, checked."""
+        ``sizes`` has the attributes of the cells by their places, the last counting fastest.
+        """
+        result: Floats = np.ones((*self.shape, 1))
+        asked = {condition.place: condition for condition in self.asked}
+        for place, size in sizes.items():
+            values = np.arange(size)
+            inside = asked[place].weights(values) if place in asked else np.ones(size)
+            product = result[..., :, None] * inside[..., None, :]
+            result = product.reshape(*self.shape, -1)
+        return result
+
+
+def by_place(where: Any, names: Sequence[str]) -> dict[int, Any]:
+    """Return what a question asks of each attribute, by the attribute's place."""
     if not isinstance(where, Mapping):
         if len(names) > 1:
             raise InvalidQuestion(
@@ -250,12 +256,21 @@ def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Condit
         where = {0: where}
     if not where:
         raise InvalidQuestion("the question is empty: it names no attribute")
-    questions = {}
+    asked: dict[int, Any] = {}
     for name, given in where.items():
         place = place_of(name, names)
-        if place in questions:
+        if place in asked:
             raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
-        questions[place] = _condition(place, given, names[place], sizes[place])
+        asked[place] = given
+    return asked
+
+
+def conditions(where: Any, names: Sequence[str], sizes: Sequence[int]) -> Conditions:
+    """Return the questions of ``answer(where)``, checked."""
+    questions = {
+        place: _condition(place, given, names[place], sizes[place])
+        for place, given in by_place(where, names).items()
+    }
     try:
         shape = np.broadcast_shapes(*(condition.first.shape for condition in questions.values()))
     except ValueError:
@@ -294,12 +309,15 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
         if len(items) == 1:  # which is answered like the item itself
             return Condition(place, items[0], items[0], None)
         return Condition(place, nothing, nothing, items)
-    asked = _range_of(given)
-    if asked is None:
-        first = last = _whole(given, name)
+    if isinstance(given, tuple):
+        raise bare_tuple(given)
+    if isinstance(given, str) and (ends := _RANGE.fullmatch(given)):
+        given = Between(*(int(end) if end else None for end in ends.groups()))
+    if isinstance(given, Between):
+        first = _whole(0 if given.first is None else given.first, name)
+        last = _whole(size - 1 if given.last is None else given.last, name)
     else:
-        first = _whole(0 if asked.first is None else asked.first, name)
-        last = _whole(size - 1 if asked.last is None else asked.last, name)
+        first = last = _whole(given, name)
     try:
         first, last = np.broadcast_arrays(first, last)
     except ValueError:
@@ -316,15 +334,6 @@ def _condition(place: int, given: Any, name: str, size: int) -> Condition:
             k if bad.ndim else None,
         )
     return Condition(place, first, last, None)
-
-
-def _range_of(given: Any) -> Between | None:
-    """Return the range of items that is asked for; None if none is."""
-    if isinstance(given, tuple):
-        raise bare_tuple(given)
-    if isinstance(given, str) and (ends := _RANGE.fullmatch(given)):
-        return Between(*(int(end) if end else None for end in ends.groups()))
-    return given if isinstance(given, Between) else None
 
 
 _RANGE = re.compile(r"\s*([0-9]{0,18})\s*:\s*([0-9]{0,18})\s*", re.ASCII)
@@ -528,10 +537,5 @@ class ConditionalQuantiles:
         could[..., -1] = True
         behind = lead - half < 0
         behind[..., -1] = False
-        return np.asarray(could.argmax(axis=-1)), _after_the_last(behind)
-
-
-def _after_the_last(marked: npt.NDArray[np.bool_]) -> Integers:
-    """The place after the last mark along the last axis; 0 if there is none."""
-    last = marked.shape[-1] - marked[..., ::-1].argmax(axis=-1)
-    return np.where(marked.any(axis=-1), last, 0)
+        after = behind.shape[-1] - behind[..., ::-1].argmax(axis=-1)
+        return np.asarray(could.argmax(axis=-1)), np.where(behind.any(axis=-1), after, 0)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -883,6 +884,11 @@ class Channel(ABC):
         self._require_likelihoods()
         laws = (attack_law(self.joint_law(items)) for items in self.attack_items())
         return tuple(dict.fromkeys(laws))
+
+
+def forwarded(path: str) -> Any:
+    """Return an attribute or a method of a class that is the one at a path, as "inner.fill"."""
+    return property(attrgetter(path))
 
 
 def unknown(channel: Channel) -> TypeError:

@@ -93,27 +93,22 @@ class Estimator(Protocol):
     @property
     def domain(self) -> int:
         """The number of items."""
-        ...
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         """Unbiased estimates of frequencies."""
-        ...
 
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         """Estimates of their variances."""
-        ...
 
     def variance_slope(self, n: int) -> float:
         """Return the growth of an item's variance with its own frequency."""
-        ...
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         """Estimates of the variances of weighted sums."""
-        ...
 
 
 class Estimate(OfPopulation):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from frequency.algebra import WORD, Coins
 from frequency.core.aggregate import Aggregate, SignSum
 from frequency.core.blanket import JointLaw, mixed, mixed_law
-from frequency.core.channel import Channel, Reports, smallest_integer
+from frequency.core.channel import Channel, Reports, forwarded, smallest_integer
 from frequency.core.oracle import checked_users
 from frequency.core.tally import Sample, public
 from frequency.core.transport import Menu, Step, json_integers, unstated
@@ -463,54 +463,26 @@ class Relabelled(Channel):
     def __post_init__(self) -> None:
         pass  # the inner channel has been checked
 
-    @property
-    def max_ratio(self) -> Fraction:
-        return self.inner.max_ratio
-
-    @property
-    def takes(self) -> dict[str, Any]:
-        return self.inner.takes
-
-    @property
-    def client_half(self) -> Step:
-        return self.inner.client_half
-
-    def items_of(self, values: Any) -> Items:
-        return self.inner.items_of(values)
-
-    @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return self.inner.report_dtype
-
-    @property
-    def report_bits(self) -> int:
-        return self.inner.report_bits
-
-    @property
-    def batch_size(self) -> int:
-        return self.inner.batch_size
-
-    def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
-        self.inner.fill(items, reports, source)
-
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return self.inner.possible(reports)
-
-    @property
-    def counts_shape(self) -> tuple[int, ...]:
-        return self.inner.counts_shape
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return self.inner.counts_of(reports)
-
-    @property
-    def sign_sums(self) -> Sequence[SignSum]:
-        return self.inner.sign_sums
-
-    def add_counts(
-        self, reports: Reports, counts: npt.NDArray[np.int64] | None = None
-    ) -> npt.NDArray[np.int64]:
-        return self.inner.add_counts(reports, counts)
+    max_ratio = forwarded("inner.max_ratio")
+    takes = forwarded("inner.takes")
+    client_half = forwarded("inner.client_half")
+    items_of = forwarded("inner.items_of")
+    report_dtype = forwarded("inner.report_dtype")
+    report_bits = forwarded("inner.report_bits")
+    batch_size = forwarded("inner.batch_size")
+    fill = forwarded("inner.fill")
+    possible = forwarded("inner.possible")
+    counts_shape = forwarded("inner.counts_shape")
+    counts_of = forwarded("inner.counts_of")
+    sign_sums = forwarded("inner.sign_sums")
+    add_counts = forwarded("inner.add_counts")
+    samples = forwarded("inner.samples")
+    every_item = forwarded("inner.every_item")
+    simulated_counts = forwarded("inner.simulated_counts")
+    audit = forwarded("inner.audit")
+    proof = forwarded("inner.proof")
+    pair_laws = forwarded("inner.pair_laws")
+    attack_laws = forwarded("inner.attack_laws")
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return self.inner.consistent(self.inner_aggregate(aggregate))
@@ -518,26 +490,3 @@ class Relabelled(Channel):
     def inner_aggregate(self, aggregate: Aggregate) -> Aggregate:
         """The same counts, as those of the inner channel."""
         return aggregate.under(self.inner.signature)
-
-    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return self.inner.samples(n, counts)
-
-    def every_item(self) -> Items:
-        return self.inner.every_item()
-
-    def simulated_counts(
-        self, items: Items, counts: Items, rng: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
-        return self.inner.simulated_counts(items, counts, rng)
-
-    def audit(self) -> Audit:
-        return self.inner.audit()
-
-    def proof(self) -> PrivacyProof:
-        return self.inner.proof()
-
-    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        return self.inner.pair_laws()
-
-    def attack_laws(self) -> Sequence[PairLaw]:
-        return self.inner.attack_laws()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from frequency.core.answer import Answer, ConfidenceInterval, normal_quantile
+from frequency.core.answer import ConfidenceInterval, normal_quantile
+from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidEstimates
 from mechdesign.base import cholesky
 
@@ -141,43 +142,6 @@ _FAR = 20.0
 _ROWS = 256  # the number of bins that are worked on at a time
 
 
-class FrequencyEstimate(Protocol):
-    """The part of `frequency.Estimate` that is read: see there."""
-
-    @property
-    def reports(self) -> int:
-        """The number of reports that it is from."""
-        ...
-
-    @property
-    def items(self) -> Any:
-        """None for the whole domain."""
-        ...
-
-    @property
-    def frequencies(self) -> Array:
-        """Unbiased estimates of fractions."""
-        ...
-
-    @property
-    def variances(self) -> Array:
-        """The variances of these."""
-        ...
-
-    @property
-    def variance_slope(self) -> float:
-        """The slope of the variances by the frequency."""
-        ...
-
-    def variances_at(self, frequency: float) -> Array:
-        """Return what they are at another frequency."""
-        ...
-
-    def linear(self, weights: npt.ArrayLike) -> Answer:
-        """Return weighted sums."""
-        ...
-
-
 class _Grid(NamedTuple):
     """A grid: binned estimates, atoms of priors, and their likelihoods.
 
@@ -273,7 +237,7 @@ class Posterior:
         return f"<Posterior of {len(self.frequencies)} frequencies>"
 
 
-def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
+def empirical_bayes(estimate: Estimate) -> Posterior:
     """Return posterior means and intervals, with a prior that is learned from all the estimates.
 
     The frequencies count as draws from one prior, whose mean is 1/d for the d items of a domain.
@@ -360,7 +324,7 @@ def empirical_bayes(estimate: FrequencyEstimate) -> Posterior:
     return Posterior(frequencies / frequencies.sum(), grid, _normalised(wide), shift)
 
 
-def _independent(estimate: FrequencyEstimate) -> tuple[Array, Array, float]:
+def _independent(estimate: Estimate) -> tuple[Array, Array, float]:
     """Return estimates with errors taken as independent, their variances at 0, and their slope."""
     values = np.array(estimate.frequencies, dtype=np.float64)
     noise, slope = estimate.variances_at(0.0), max(float(estimate.variance_slope), 0.0)

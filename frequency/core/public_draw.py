@@ -16,12 +16,10 @@ import numpy.typing as npt
 from frequency.algebra import Coins, uniform
 from frequency.core.aggregate import Aggregate
 from frequency.core.blanket import JointLaw, mixed
-from frequency.core.channel import Channel, Reports
+from frequency.core.channel import Channel, Reports, forwarded
 from frequency.core.oracle import Oracle
 from frequency.core.tally import Sample, public
-from frequency.core.transport import Menu, Step, tossed, unstated
-from mechdesign import Audit
-from mechdesign.accounting.pair_law import PairLaw
+from frequency.core.transport import Step, tossed, unstated
 from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic import PublicDrawProof
 
@@ -83,9 +81,11 @@ class PublicDraw(Channel):
     def report_bits(self) -> int:
         return sum((n - 1).bit_length() for n in self._settings) + self.base.report_bits
 
-    @property
-    def batch_size(self) -> int:
-        return self.base.batch_size
+    batch_size = forwarded("base.batch_size")
+    likelihoods = forwarded("base.likelihoods")
+    menus = forwarded("base.menus")
+    dominating_law = forwarded("base.dominating_law")  # of items that are never in one cell
+    audit = forwarded("base.audit")
 
     def _numbers(self, reports: Reports) -> npt.NDArray[np.int64]:
         """The settings of reports: shape (users, numbers), of which none need be possible."""
@@ -148,10 +148,6 @@ class PublicDraw(Channel):
 
     # Without an item, the setting is as likely: what remains is the cell's.
 
-    @property
-    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return self.base.likelihoods
-
     def blank(self, coins: Coins) -> Reports:
         reports, place = np.zeros(len(coins), dtype=self.report_dtype), count()
         self._tell(reports, self._draw(lambda k: coins.uniform(next(place), k)))
@@ -161,9 +157,6 @@ class PublicDraw(Channel):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         cell = self._cell(items, tuple(self._numbers(reports).T))
         return self.base.likelihood(reports[self.fields[1]], cell)
-
-    def menus(self, largest: int) -> tuple[Menu, ...]:
-        return self.base.menus(largest)
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result, cell = reports.copy(), self.fields[1]
@@ -197,12 +190,6 @@ class PublicDraw(Channel):
             (Fraction(count, total), self.base.joint_law(row))
             for row, count in zip(cells, times.tolist(), strict=True)
         )
-
-    def dominating_law(self) -> PairLaw:
-        return self.base.dominating_law()  # of two items that are never in one cell
-
-    def audit(self) -> Audit:
-        return self.base.audit()
 
     def proof(self) -> PublicDrawProof:
         return PublicDrawProof(self.base.proof(), self._chances, name=type(self).__name__)

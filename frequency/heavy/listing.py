@@ -15,8 +15,8 @@ from frequency.algebra import WORD_BITS
 from frequency.exceptions import InvalidQuestion, InvalidValue
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Found, Gate, NamedItems
+from frequency.heavy.prefixes import Walk
 from frequency.heavy.spelling import LONGEST, Spelling
-from frequency.heavy.spelt_prefixes import Walk
 from mechdesign.base import Floats, Items, Words, checked_counts, is_whole, set_fields, shown, whole
 
 

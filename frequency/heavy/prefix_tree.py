@@ -23,9 +23,8 @@ from frequency.core import Aggregate, Protocol, Reports, json_integer, local_pri
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.found import Found, Gate
 from frequency.heavy.listing import Universe, listed, listed_texts, nothing
-from frequency.heavy.prefixes import ACCIDENT, Prefixes
+from frequency.heavy.prefixes import ACCIDENT, Prefixes, SpeltPrefixes, Walk
 from frequency.heavy.spelling import LONGEST
-from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
 from frequency.oracles import HRR, OLH, checked_size
 from mechdesign.base import Floats, Rational, Words, is_whole, set_fields, shown, whole
 

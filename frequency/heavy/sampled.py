@@ -22,13 +22,14 @@ from frequency.core import (
     Sample,
     SignSum,
     Step,
+    forwarded,
     json_integers,
     law_of_ratio,
     public,
     smallest_integer,
     variance_of,
 )
-from mechdesign import Audit, Privacy
+from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.privacy_proof import OneBitProof, acceptances
@@ -64,9 +65,11 @@ class Sampled(Channel):
         super().__post_init__()
         _ = self._acceptance
 
-    @property
-    def privacy(self) -> Privacy:
-        return self.inner.privacy  # of a table it is exact, and its epsilon rounded up
+    privacy = forwarded("inner.privacy")  # of a table it is exact, and its epsilon rounded up
+    batch_size = forwarded("inner.batch_size")
+    takes = forwarded("inner.takes")
+    items_of = forwarded("inner.items_of")
+    every_item = forwarded("inner.every_item")
 
     @property
     def most(self) -> int:
@@ -139,14 +142,6 @@ class Sampled(Channel):
         }
 
     @property
-    def batch_size(self) -> int:
-        return self.inner.batch_size
-
-    @property
-    def takes(self) -> dict[str, Any]:
-        return self.inner.takes
-
-    @property
     def client_half(self) -> Step:
         return {
             "do": "choice",
@@ -157,12 +152,6 @@ class Sampled(Channel):
             "candidates": self._candidates.tolist(),
             "then": self.inner.client_half,
         }
-
-    def items_of(self, values: Any) -> Items:
-        return self.inner.items_of(values)
-
-    def every_item(self) -> Items:
-        return self.inner.every_item()
 
     def _coins(self, reports: Reports) -> Coins:
         return Coins(reports["coins"], self.seed)

@@ -401,6 +401,7 @@ class CALM(ViewProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, section 4.6.1"
+    oracle: ClassVar[str] = "GRR or OUE"
 
     covered: int = 2
     size: int | None = None
@@ -419,10 +420,6 @@ class CALM(ViewProtocol):
                 f"more than {_MOST_SETS >> self.covered}"
             )
         super().__post_init__()
-
-    @property
-    def oracle(self) -> str:
-        return "GRR or OUE"
 
     @cached_property
     def channel(self) -> AdaptiveViews:

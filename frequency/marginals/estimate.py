@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,10 @@ import numpy.typing as npt
 from frequency.core import (
     Aggregate,
     Answer,
-    ConfidenceInterval,
     OfPopulation,
     checked_sample,
     conditions,
+    cut,
 )
 from frequency.exceptions import UnknownVariance
 from frequency.marginals.log_linear import MarginalModel, Moments, cas, characters
@@ -28,37 +29,61 @@ from mechdesign.base import Floats, Items
 UNKNOWN = "the variances of estimates of {} are not known"
 
 
-class MarginalEstimator(Protocol):
+class MarginalEstimator(ABC):
     """The part of a protocol that a `MarginalEstimate` needs: see `MarginalProtocol`."""
 
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        ...
+    domain: Domain
+    k: int
 
     @property
-    def k(self) -> int:
-        """The largest number of attributes of a marginal."""
-        ...
-
-    @property
+    @abstractmethod
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The sets of attributes that `marginal_of` knows, in the domain's order."""
-        ...
 
+    @abstractmethod
     def checked(self, attributes: Sequence[str]) -> tuple[str, ...]:
         """Return names of 1 .. k distinct attributes; ValueError for others."""
-        ...
 
+    @abstractmethod
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Return unbiased estimates of the cells of a marginal, n > 0: shape (cells,)."""
-        ...
+        """Return unbiased estimates of the cells of a marginal.
 
+        Parameters
+        ----------
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (cells,): numbered as `Domain.cells` does, in the order of the attributes.
+        """
+
+    @abstractmethod
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
     ) -> Floats:
-        """Return estimated variances of weights @ cells, n > 0; weights: shape (sums, cells)."""
-        ...
+        """Return estimates of the variances of sums of the cells of a marginal.
+
+        Parameters
+        ----------
+        aggregate, attributes : Aggregate, tuple of str
+            As of `marginal_of`.
+        weights : numpy.ndarray of float64
+            Shape (sums, cells).
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Shape (sums,).
+
+        Raises
+        ------
+        UnknownVariance
+            They are not known.
+        """
 
 
 class MarginalEstimate(OfPopulation):
@@ -180,14 +205,10 @@ class MarginalEstimate(OfPopulation):
         ValueError
             More than k attributes.
         """
-        shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        names = self.protocol.checked([self.domain.names[each.place] for each in asked])
-        weights: Floats = np.ones((*shape, 1))
-        for each, name in zip(asked, names, strict=True):
-            inside = each.weights(np.arange(self.domain[name]))
-            product = weights[..., :, None] * inside[..., None, :]
-            weights = product.reshape(*product.shape[:-2], -1)
-        return self.linear(names, weights.reshape(*shape, -1))
+        question = conditions(where, self.domain.names, self.domain.sizes)
+        places = [each.place for each in question.asked]
+        names = self.protocol.checked([self.domain.names[place] for place in places])
+        return self.linear(names, question.weights({k: self.domain.sizes[k] for k in places}))
 
     def linear(self, attributes: Sequence[str], weights: npt.ArrayLike) -> Answer:
         """Return weighted sums of cells of a marginal and their variances, covariances included.
@@ -392,13 +413,7 @@ class FittedEstimate(MarginalEstimate):
 
     def _with_interval(self, told: Answer, weights: Floats) -> Answer:
         # What distributions allow: from the least weight to the largest
-        least, most = weights.min(axis=-1), weights.max(axis=-1)
-
-        def interval(confidence: float) -> ConfidenceInterval:
-            low, high = told.interval(confidence)
-            return ConfidenceInterval(np.clip(low, least, most), np.clip(high, least, most))
-
-        return Answer(told.value, told.variance, _interval=interval)
+        return cut(told, weights.min(axis=-1), weights.max(axis=-1))
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Return synthetic records, for programs that take records: they are nobody's.

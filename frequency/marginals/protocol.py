@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from frequency.core import Aggregate, Likelihood, Protocol, Reports
-from frequency.marginals.estimate import MarginalEstimate
+from frequency.marginals.estimate import MarginalEstimate, MarginalEstimator
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items, Rational, set_fields, shown, whole
 
@@ -21,7 +21,7 @@ Table: TypeAlias = Hashable  #: The type of the name of a table that is decoded 
 
 
 @dataclass(frozen=True)
-class MarginalProtocol(Protocol):
+class MarginalProtocol(Protocol, MarginalEstimator):
     """A protocol in which every user reports on a record, and the server estimates marginals.
 
     Parameters
@@ -130,23 +130,6 @@ class MarginalProtocol(Protocol):
     # asked for.
 
     @abstractmethod
-    def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
-        """Return unbiased estimates of the cells of a marginal.
-
-        Parameters
-        ----------
-        aggregate : Aggregate
-            Of this protocol's reports, at least one.
-        attributes : tuple of str
-            1 .. k distinct names.
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (cells,): numbered as `Domain.cells` does, in the order of the attributes.
-        """
-
-    @abstractmethod
     def tables_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...]
     ) -> list[tuple[Table, Items, float]]:
@@ -179,30 +162,6 @@ class MarginalProtocol(Protocol):
         -------
         Likelihood
             Its items are the cells of the table.
-        """
-
-    @abstractmethod
-    def linear_variances_of(
-        self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats
-    ) -> Floats:
-        """Return estimates of the variances of sums of the cells of a marginal.
-
-        Parameters
-        ----------
-        aggregate, attributes : Aggregate, tuple of str
-            As of `marginal_of`.
-        weights : numpy.ndarray of float64
-            Shape (sums, cells).
-
-        Returns
-        -------
-        numpy.ndarray of float64
-            Shape (sums,).
-
-        Raises
-        ------
-        UnknownVariance
-            They are not known.
         """
 
     @abstractmethod

@@ -6,7 +6,6 @@ Source: thesis 4.3.3.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,10 +71,7 @@ class ViewProtocol(MarginalProtocol):
     Smaller ones are estimated from all that contain them, weighed by their predicted precisions.
     """
 
-    @property
-    @abstractmethod
-    def oracle(self) -> str:
-        """The name of the oracle over the cells of a view."""
+    oracle: ClassVar[str]  #: The name of the oracle over the cells of a view.
 
     @property
     def views(self) -> tuple[tuple[str, ...], ...]:
@@ -238,11 +234,7 @@ class MargRR(ViewProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, section 4.3.3"
-
-    @property
-    def oracle(self) -> str:
-        """The name of the oracle over the cells of a view."""
-        return "OUE"
+    oracle: ClassVar[str] = "OUE"
 
 
 @dataclass(frozen=True)
@@ -258,11 +250,7 @@ class MargPS(ViewProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"
-
-    @property
-    def oracle(self) -> str:
-        """The name of the oracle over the cells of a view."""
-        return "GRR"
+    oracle: ClassVar[str] = "GRR"
 
 
 @dataclass(frozen=True)
@@ -278,8 +266,4 @@ class MargHT(ViewProtocol):
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"
-
-    @property
-    def oracle(self) -> str:
-        """The name of the oracle over the cells of a view."""
-        return "HRR"
+    oracle: ClassVar[str] = "HRR"

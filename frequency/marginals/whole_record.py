@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.algebra import Coins
-from frequency.core import Aggregate, JointLaw, Likelihood, Menu, Oracle, Relabelled, Reports
+from frequency.core import Aggregate, Likelihood, Oracle, Relabelled, forwarded
 from frequency.marginals.log_linear import cas
 from frequency.marginals.protocol import MarginalProtocol, Table
 from frequency.oracles import GRR, OLH, OUE, HadamardCountMeanSketch
-from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base import Floats, Items, set_fields, shown, whole
 from mechdesign.symbolic import PrivacyProof
 
@@ -43,27 +40,13 @@ class Records(Relabelled):
     def proof(self) -> PrivacyProof:
         return self.inner.proof().called(self.name)
 
-    @property
-    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return self.inner.likelihoods
-
-    def blank(self, coins: Coins) -> Reports:
-        return self.inner.blank(coins)
-
-    def likelihood(self, reports: Reports, items: Items) -> Items:
-        return self.inner.likelihood(reports, items)
-
-    def menus(self, largest: int) -> tuple[Menu, ...]:
-        return self.inner.menus(largest)
-
-    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
-        return self.inner.candidate(reports, numbers, largest)
-
-    def joint_law(self, items: Items) -> JointLaw:
-        return self.inner.joint_law(items)
-
-    def dominating_law(self) -> PairLaw:
-        return self.inner.dominating_law()
+    likelihoods = forwarded("inner.likelihoods")
+    blank = forwarded("inner.blank")
+    likelihood = forwarded("inner.likelihood")
+    menus = forwarded("inner.menus")
+    candidate = forwarded("inner.candidate")
+    joint_law = forwarded("inner.joint_law")
+    dominating_law = forwarded("inner.dominating_law")
 
 
 class InputProtocol(MarginalProtocol):

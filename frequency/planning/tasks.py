@@ -19,8 +19,7 @@ from frequency.heavy import Gate, PrefixExtension, TreeHist, Universe, lower_bou
 from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.listing import nothing
 from frequency.heavy.prefix_tree import FEWEST_TEXTS, PrefixProtocol, _kept
-from frequency.heavy.prefixes import Level, PartEstimates, Prefixes
-from frequency.heavy.spelt_prefixes import SpeltPrefixes
+from frequency.heavy.prefixes import Level, PartEstimates, Prefixes, SpeltPrefixes
 from frequency.longitudinal import Memoised, day_covariance
 from frequency.marginals import (
     CALM,

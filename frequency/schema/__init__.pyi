@@ -1,5 +1,4 @@
-from .attribute import Attribute
-from .categorical import Boolean, Categorical, Text
+from .attribute import Attribute, Boolean, Categorical, Text
 from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate

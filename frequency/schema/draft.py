@@ -11,8 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.exceptions import InvalidCell, UnknownColumn
-from frequency.schema.attribute import MISSING, Attribute
-from frequency.schema.categorical import LONGEST, Boolean, Categorical, Text, truth_of
+from frequency.schema.attribute import (
+    LONGEST,
+    MISSING,
+    Attribute,
+    Boolean,
+    Categorical,
+    Text,
+    truth_of,
+)
 from frequency.schema.column import Column, is_no_value, number_of, texts_of, time_of
 from frequency.schema.numeric import LARGEST, Dates, Every, Numeric
 from frequency.schema.schema import Schema

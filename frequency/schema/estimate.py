@@ -14,6 +14,7 @@ from frequency.core import (
     Answer,
     ConditionalQuantiles,
     ConfidenceInterval,
+    by_place,
     fractions,
     normal_quantile,
     place_of,
@@ -149,23 +150,8 @@ class SurveyEstimate:
 
     def _asked(self, where: Any) -> dict[int, Any]:
         """Return what is asked of the items of each attribute, by its place."""
-        names = self.schema.names
-        if not isinstance(where, Mapping):
-            if len(names) > 1:
-                raise InvalidQuestion(
-                    f"a question about several attributes is a mapping, such as {{{names[0]!r}:"
-                    f" ...}}, got {where!r:.60}"
-                )
-            where = {names[0]: where}
-        if not where:
-            raise InvalidQuestion("the question is empty: it names no attribute")
-        asked: dict[int, Any] = {}
-        for name, given in where.items():
-            place = place_of(name, names)
-            if place in asked:
-                raise InvalidQuestion(f"the attribute {printable(names[place])} is named twice")
-            asked[place] = self.schema.attributes[place].asked(given)
-        return asked
+        given = by_place(where, self.schema.names)
+        return {place: self.schema.attributes[place].asked(part) for place, part in given.items()}
 
     def _of_items(self, asked: Mapping[int, Any]) -> Answer:
         """The answer to a question about items."""
@@ -289,7 +275,8 @@ class SurveyEstimate:
             raise ValueError("no reports: there are no quantiles")
         total = self._total
         share = 1.0 if not ordered.extra else float(np.clip(cdf[-1] / total, 0.0, 1.0))
-        bins = np.minimum(self._inner_quantile(wanted * share, place), ordered.bins - 1)
+        found = np.asarray(self.estimate.quantile(wanted * share, **self._place(place)))
+        bins = np.minimum(found, ordered.bins - 1)
         return self._value_at(ordered, bins, wanted * share * total, cdf)
 
     @staticmethod
@@ -361,13 +348,14 @@ class SurveyEstimate:
             confidence = 1 - (1 - confidence) / 2
             counts = self._of_items({place: Between(0, ordered.bins - 1)}).interval(confidence)
             shares = [float(np.clip(end / self._total, 0.0, 1.0)) for end in counts]
-        ends = [
-            np.minimum(
-                self._inner_interval(wanted * share, confidence, place)[side], ordered.bins - 1
-            )
+        if not hasattr(self.estimate, "quantile_interval"):
+            raise UnknownVariance(f"a {type(self.estimate).__name__} does not know its errors")
+        interval, axis = self.estimate.quantile_interval, self._place(place)
+        first, last = (
+            np.minimum(interval(wanted * share, confidence, **axis)[side], ordered.bins - 1)
             for side, share in enumerate(shares)
-        ]
-        return self._values_of(ordered, (ends[0], ends[1]))
+        )
+        return self._values_of(ordered, (first, last))
 
     @staticmethod
     def _values_of(one: Ordered, ends: tuple[Integers, Integers]) -> tuple[Any, Any]:
@@ -406,14 +394,6 @@ class SurveyEstimate:
 
     def _place(self, place: int) -> dict[str, int]:
         return {} if len(self.schema) == 1 else {"attribute": place}
-
-    def _inner_quantile(self, phi: Floats, place: int) -> Integers:
-        return np.asarray(self.estimate.quantile(phi, **self._place(place)))
-
-    def _inner_interval(self, phi: Floats, confidence: float, place: int) -> Any:
-        if not hasattr(self.estimate, "quantile_interval"):
-            raise UnknownVariance(f"a {type(self.estimate).__name__} does not know its errors")
-        return self.estimate.quantile_interval(phi, confidence, **self._place(place))
 
     # --------------------------------------------------------------------------------------- tables
 

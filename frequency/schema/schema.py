@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from frequency.schema.attribute import Attribute
-from frequency.schema.categorical import Boolean, Categorical, Text
+from frequency.schema.attribute import Attribute, Boolean, Categorical, Text
 from frequency.schema.column import columns_of
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
 from frequency.schema.numeric import Dates, Numeric, Ordered

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from frequency.core import Aggregate, Channel, Protocol, Relabelled, Reports, channel_of
-from frequency.schema.attribute import ItemAttribute
-from frequency.schema.categorical import Text
+from frequency.schema.attribute import ItemAttribute, Text
 from frequency.schema.domain import Domain
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.schema import Encoded, Schema

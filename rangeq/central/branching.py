@@ -144,7 +144,7 @@ class Below(NamedTuple):
 
     fanouts: tuple[int, ...]  # from that level's nodes down
     size: Any  # the cells of a node
-    inner: Any  # V of a node that is not the last: see `rangeq.core.tree_errors`
+    inner: Any  # V of a node that is not the last: see `rangeq.core.tree_inference`
     last: Any  # and of the last
     square: Any  # the sum over all ranges of W^2 of the last node
     beyond: Any  # sum over its cells of weight in W times the cells from there on

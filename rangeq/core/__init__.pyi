@@ -18,10 +18,10 @@ from .protocol import (
     level_estimates,
 )
 from .tree import Tree, checked_workload, inverse, mean_over, padded, spread
-from .tree_errors import TreeErrors
 from .tree_inference import (
     Haar,
     LevelInference,
+    TreeErrors,
     TreeInference,
     blocks,
     cells_of,

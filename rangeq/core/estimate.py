@@ -13,13 +13,13 @@ import scipy
 
 from frequency.core import (
     LARGEST_LIST,
+    SUM_OF_RANGES,
     Aggregate,
     Answer,
     ConfidenceInterval,
     Estimate,
     Estimator,
     OfPopulation,
-    about_ranges,
     checked_sample,
     conditions,
     fractions,
@@ -171,7 +171,6 @@ class RangeEstimator(Estimator, Protocol):
 
     def range_variances(self, estimate: RangeEstimate, first: Integers, last: Integers) -> Floats:
         """The variances of an estimate's answers to ranges."""
-        ...
 
 
 class Distribution(OfPopulation):
@@ -369,13 +368,9 @@ class EstimatedDistribution(Distribution):
     def _range_variance(self, first: Integers, last: Integers) -> Floats:
         """The variances of the answers to checked ranges."""
 
-    def _range_interval(
-        self, first: Integers, last: Integers, confidence: float
-    ) -> ConfidenceInterval:
-        """Intervals for checked ranges, each by itself."""
-        half = normal_quantile(confidence) * np.sqrt(self._range_variance(first, last))
-        middle = np.where(np.isfinite(half), self._between(first, last), 0.0)
-        return ConfidenceInterval(middle - half, middle + half)
+    def _range_answer(self, first: Integers, last: Integers) -> Answer:
+        """The answer about checked ranges, each by itself."""
+        return Answer(self._between(first, last), self._range_variance(first, last))
 
     def samples(
         self, n: int, number: int, rng: np.random.Generator | None = None
@@ -428,7 +423,9 @@ class EstimatedDistribution(Distribution):
         return samples
 
     def _answer(self, value: Any, runs: list[tuple[Integers, Integers]]) -> Answer:
-        return about_ranges(value, runs, self._range_variance, self._range_interval)
+        return (
+            Answer(value, None, SUM_OF_RANGES) if len(runs) != 1 else self._range_answer(*runs[0])
+        )
 
     def quantile_interval(self, phi: npt.ArrayLike, confidence: float = 0.95) -> tuple[Any, Any]:
         """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
@@ -453,7 +450,7 @@ class EstimatedDistribution(Distribution):
             For a phi outside of [0, 1] or a confidence outside of (0, 1).
         """
         last = np.arange(len(self.frequencies))
-        return woodruff(self._range_interval(np.zeros_like(last), last, confidence), phi)
+        return woodruff(self._range_answer(np.zeros_like(last), last).interval(confidence), phi)
 
 
 class RangeEstimate(Estimate, EstimatedDistribution):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -20,6 +20,7 @@ from frequency.core import (
     Protocol,
     json_integers,
     local_privacy,
+    weights_of,
 )
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
@@ -95,6 +96,13 @@ class RangeProtocol(Protocol):
     largest_domain: ClassVar[int] = Channel.largest_domain
 
     def __post_init__(self) -> None:
+        for item in fields(self)[2:]:  # lists and NumPy's integers would make parameters differ
+            value = getattr(self, item.name)
+            if isinstance(value, np.integer):
+                set_fields(self, **{item.name: int(value)})
+            elif isinstance(value, Iterable) and not isinstance(value, str):
+                plain = (int(each) if isinstance(each, np.integer) else each for each in value)
+                set_fields(self, **{item.name: tuple(plain)})
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
         set_fields(self, domain=domain)
         _ = self.privacy  # an epsilon out of range is refused
@@ -113,9 +121,14 @@ class RangeProtocol(Protocol):
         """The channels of the levels."""
 
     @property
-    @abstractmethod
+    def probabilities(self) -> Sequence[Any] | None:
+        """The probability of each level; None: all the same."""
+        return None
+
+    @cached_property
     def part_weights(self) -> tuple[int, ...]:
         """The probability of each level, in units of 2^-64."""
+        return weights_of(len(self.parts), self.probabilities, "level")
 
     @property
     def tree(self) -> Tree | None:

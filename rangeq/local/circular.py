@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import Aggregate, Oracle, PublicDraw, coin, smallest_integer, weights_of
+from frequency.core import Aggregate, Oracle, PublicDraw, coin, smallest_integer
 from frequency.oracles import OracleChoice, choices_of, oracle_over
 from mechdesign.base import Floats, Items, set_fields, shown, whole
 from rangeq.core import EvenErrors, NodeLaw, RangeProtocol, padded, spread
@@ -237,17 +237,6 @@ class CircularHistogram(RangeProtocol):
     largest_population: ClassVar[int] = 1024
 
     def __post_init__(self) -> None:
-        for name in ("blocks", "oracle", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-                set_fields(
-                    self,
-                    **{
-                        name: tuple(
-                            int(item) if isinstance(item, np.integer) else item for item in value
-                        )
-                    },
-                )
         super().__post_init__()
         circle = round_up(self.domain) if self.circle is None else self.circle
         circle = whole(circle, "circle", max(self.domain, 2), 1 << 25, what="a number of items")
@@ -281,10 +270,6 @@ class CircularHistogram(RangeProtocol):
             Blocks(self.size, self.epsilon, m, choice)
             for m, choice in zip(blocks, choices, strict=True)
         )
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.parts), self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -11,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from frequency import Tabular
-from frequency.core import Aggregate, Oracle, weights_of
-from frequency.oracles import OracleChoice, choices_of, oracle_over
+from frequency.core import Aggregate, Oracle
+from frequency.oracles import OracleChoice, choices_of
 from mechdesign import Mechanism, PrivacyViolation
 from mechdesign.base import Floats, Items, set_fields, shown
 from rangeq.core import (
@@ -29,7 +28,7 @@ from rangeq.core import (
 )
 from rangeq.local.circle import ToeplitzInverse, windows
 from rangeq.local.circular import Blocks, per_user_of_blocks
-from rangeq.local.hierarchy import per_user
+from rangeq.local.hierarchy import level_oracles, per_user_of_levels
 
 
 @dataclass(frozen=True)
@@ -76,20 +75,9 @@ class Composite(ConsistentTree):
 
     def __post_init__(self) -> None:
         for name in ("branching", "oracle", "probabilities"):
-            if getattr(self, name) is not None:
-                given = getattr(self, name)
-                if isinstance(given, str):
-                    raise ValueError(
-                        f"{name} must be a list, one for each level, got {shown(given)}"
-                    )
-                set_fields(
-                    self,
-                    **{
-                        name: tuple(
-                            int(item) if isinstance(item, np.integer) else item for item in given
-                        )
-                    },
-                )
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise ValueError(f"{name} must be a list, one for each level, got {shown(given)}")
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()
         if audit.ratio > self.max_ratio:
@@ -99,7 +87,6 @@ class Composite(ConsistentTree):
                 f"{self.mechanism.inputs} inputs and branching {shown(self.branching)} are not"
                 f" {self.domain} items"
             )
-        choices_of(self.oracle, len(self.branching))
         _ = self.part_weights, self.parts
 
     @cached_property
@@ -108,19 +95,12 @@ class Composite(ConsistentTree):
 
     @cached_property
     def parts(self) -> tuple[Oracle, ...]:
-        below = zip(self.oracle, self.tree.nodes[1:], strict=True)
-        return (
-            Tabular(self.mechanism),
-            *(oracle_over(choice, nodes, self.epsilon) for choice, nodes in below),
-        )
+        below = level_oracles(self.oracle, self.tree.nodes[1:], self.epsilon)
+        return Tabular(self.mechanism), *below
 
     @property
     def alike(self) -> bool:
         return True
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(self.tree.height, self.probabilities, "level")
 
     @cached_property
     def _axes(self) -> tuple[Floats, Floats]:
@@ -140,12 +120,7 @@ class Composite(ConsistentTree):
 
     @cached_property
     def _per_user(self) -> Floats:
-        return np.array(
-            [
-                per_user(oracle, nodes)
-                for oracle, nodes in zip(self.parts[1:], self.tree.nodes[1:], strict=True)
-            ]
-        )
+        return per_user_of_levels(self.parts[1:], self.tree.nodes[1:])
 
     def _below(self, users: Floats) -> Floats:
         """The precisions of the levels' own estimates; none of the first."""
@@ -330,11 +305,6 @@ class ShiftedHistogram(RangeProtocol):
     largest_population: ClassVar[int] = 1024
 
     def __post_init__(self) -> None:
-        for name in ("widths", "oracle", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-                plain = (int(item) if isinstance(item, np.integer) else item for item in value)
-                set_fields(self, **{name: tuple(plain)})
         super().__post_init__()
         if self.widths is None:
             set_fields(self, widths=powers_below(self.domain))
@@ -361,10 +331,6 @@ class ShiftedHistogram(RangeProtocol):
             Blocks(number * width, self.epsilon, number, choice)
             for number, width, choice in zip(bins, widths, choices, strict=True)
         )
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.parts), self.probabilities, "level")
 
     @cached_property
     def _per_user(self) -> Floats:

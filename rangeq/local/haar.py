@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra import WORD, binary_basis, walsh_hadamard
-from frequency.core import Aggregate, Oracle, two_likelihoods, variance_of, weights_of
-from frequency.oracles import OracleChoice, SignChannel, choices_of, oracle_over
+from frequency.core import Aggregate, Oracle, two_likelihoods, variance_of
+from frequency.oracles import OracleChoice, SignChannel
 from mechdesign import Audit
 from mechdesign.accounting.pair_law import PairLaw
-from mechdesign.base import Floats, Items, set_fields
+from mechdesign.base import Floats, Items
 from rangeq.core import ConsistentTree, Cuts, Haar, Levels, Tree, cells_of, inverse
-from rangeq.local.hierarchy import per_user
+from rangeq.local.hierarchy import level_oracles, per_user_of_levels
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,6 @@ class HaarHRR(ConsistentTree):
     oracle: OracleChoice | tuple[OracleChoice, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.probabilities is not None:
-            set_fields(self, probabilities=tuple(self.probabilities))
-        if isinstance(self.oracle, list):
-            set_fields(self, oracle=tuple(self.oracle))
         super().__post_init__()
         _ = self.part_weights, self.parts
 
@@ -155,27 +151,18 @@ class HaarHRR(ConsistentTree):
     def parts(self) -> tuple[Oracle, ...]:
         if self.oracle is None:
             return tuple(HaarLevel(nodes, self.epsilon) for nodes in self.tree.nodes)
-        choices = choices_of(self.oracle, self.tree.height)
-        return tuple(
-            oracle_over(choice, nodes, self.epsilon)
-            for choice, nodes in zip(choices, self.tree.nodes, strict=True)
-        )
+        return level_oracles(self.oracle, self.tree.nodes, self.epsilon)
 
     @property
     def alike(self) -> bool:
         return self.oracle is None
-
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(self.tree.height, self.probabilities, "level")
 
     def _contrasts(self, users: Floats) -> Floats:
         return inverse(users) * self._per_user
 
     @cached_property
     def _per_user(self) -> Floats:
-        pairs = zip(self.parts, self.tree.occupied, strict=True)
-        return np.array([per_user(oracle, occupied) for oracle, occupied in pairs])
+        return per_user_of_levels(self.parts, self.tree.occupied)
 
     def _cuts(self, users: Floats, mass: Floats) -> Cuts:
         # A level's coefficients tell nothing of other levels, and the same of every population.

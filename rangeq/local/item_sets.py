@@ -12,21 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency import Answer, Estimate, InvalidValue, Oracle
-from frequency.algebra import Coins, uniform
+from frequency.algebra import uniform
 from frequency.core import (
     Aggregate,
     Channel,
     ConfidenceInterval,
     JointLaw,
-    Menu,
     OfPopulation,
     Protocol,
     Reports,
-    Sample,
-    SignSum,
     Step,
     channel_of,
     conditions,
+    forwarded,
     joint_law_of,
     json_integer,
 )
@@ -152,31 +150,19 @@ class Slots(Channel):
 
     # The rest is the other channel's.
 
-    @property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return self.base.report_dtype
-
-    @property
-    def report_bits(self) -> int:
-        return self.base.report_bits
-
-    @property
-    def batch_size(self) -> int:
-        return self.base.batch_size
-
-    def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        return self.base.possible(reports)
-
-    @property
-    def counts_shape(self) -> tuple[int, ...]:
-        return self.base.counts_shape
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return self.base.counts_of(reports)
-
-    @property
-    def sign_sums(self) -> Sequence[SignSum]:
-        return self.base.sign_sums
+    report_dtype = forwarded("base.report_dtype")
+    report_bits = forwarded("base.report_bits")
+    batch_size = forwarded("base.batch_size")
+    possible = forwarded("base.possible")
+    counts_shape = forwarded("base.counts_shape")
+    counts_of = forwarded("base.counts_of")
+    sign_sums = forwarded("base.sign_sums")
+    samples = forwarded("base.samples")
+    likelihoods = forwarded("base.likelihoods")
+    blank = forwarded("base.blank")
+    likelihood = forwarded("base.likelihood")
+    menus = forwarded("base.menus")
+    candidate = forwarded("base.candidate")
 
     def of_base(self, aggregate: Aggregate) -> Aggregate:
         """Return the same counts as an aggregate of the other channel."""
@@ -184,25 +170,6 @@ class Slots(Channel):
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return self.base.consistent(self.of_base(aggregate))
-
-    def samples(self, n: int, counts: npt.NDArray[np.int64]) -> list[Sample]:
-        return self.base.samples(n, counts)
-
-    @property
-    def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
-        return self.base.likelihoods
-
-    def blank(self, coins: Coins) -> Reports:
-        return self.base.blank(coins)
-
-    def likelihood(self, reports: Reports, items: Items) -> Items:
-        return self.base.likelihood(reports, items)
-
-    def menus(self, largest: int) -> tuple[Menu, ...]:
-        return self.base.menus(largest)
-
-    def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
-        return self.base.candidate(reports, numbers, largest)
 
     def joint_law(self, items: Items) -> JointLaw:
         sets = [[item for item in row if item >= 0] for row in items.tolist()]

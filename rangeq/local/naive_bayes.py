@@ -24,7 +24,6 @@ class Answering(Protocol):
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """The fraction of the population with these values."""
-        ...
 
 
 class NaiveBayes:

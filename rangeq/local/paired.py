@@ -75,16 +75,10 @@ class PairedEstimate(OfPopulation):
             What is no question.
         """
         sizes = (2, len(self._lower))
-        shape, asked = conditions(where, PAIR, sizes)
-        weights: Floats = np.ones((*shape, *sizes))
-        for condition in asked:
-            inside = condition.weights(np.arange(sizes[condition.place]))
-            weights = weights * (
-                inside[..., None] if condition.place == 0 else inside[..., None, :]
-            )
-        rows = weights.reshape(-1, sizes[0] * sizes[1])
-        value, variance = self.estimate.linear(rows)
-        return Answer(value.reshape(shape), variance.reshape(shape))
+        question = conditions(where, PAIR, sizes)
+        weights = question.weights(dict(enumerate(sizes)))
+        value, variance = self.estimate.linear(weights.reshape(-1, weights.shape[-1]))
+        return Answer(value.reshape(question.shape), variance.reshape(question.shape))
 
     def auc(self) -> Answer:
         """The chance that a random item with bit 1 exceeds one with bit 0, ties counting one half.

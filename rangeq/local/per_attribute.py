@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from frequency.core import Aggregate, Answer, Channel, Condition, Mixture, Protocol, conditions
+from frequency.core import Aggregate, Answer, Channel, Conditions, Mixture, Protocol, conditions
 from frequency.exceptions import InvalidQuestion
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
-from mechdesign.base import Floats, Items, Rational, listed, set_fields, shown
+from mechdesign.base import Items, Rational, listed, set_fields, shown
 from rangeq.core import AttributeQuantiles, RangeEstimate, RangeProtocol, RecordChannel
 from rangeq.local.haar import HaarHRR
 from rangeq.local.item_sets import Ranges
@@ -100,7 +100,7 @@ class PerAttributeEstimate(AttributeQuantiles):
             What is no question, or one about two attributes none of which is the given one.
         """
         shape, asked = conditions(where, self.domain.names, self.domain.sizes)
-        wanted = {self.domain.names[condition.place]: condition for condition in asked}
+        wanted = (self.domain.names[condition.place] for condition in asked)
         others = [name for name in wanted if name != self._given]
         if len(others) > 1:
             raise InvalidQuestion(
@@ -122,35 +122,22 @@ class PerAttributeEstimate(AttributeQuantiles):
         # all of them
         for names, part in parts:
             share, population = part.n / users, norm_sub(part.frequencies)
+            sizes = dict(
+                zip(self.domain.places(names), self.domain.project(names).sizes, strict=True)
+            )
             step = max(1, _AT_ONCE // len(population))
             for start in range(0, len(value), step):
                 batch = slice(start, start + step)
-                rows = self._weights(names, wanted, batch)
+                some = [
+                    each._replace(first=each.first.ravel()[batch], last=each.last.ravel()[batch])
+                    for each in asked
+                ]
+                rows = Conditions(value[batch].shape, tuple(some)).weights(sizes)
                 values, noise = part.linear(rows)
                 value[batch] += share * values
                 spread = np.maximum(rows**2 @ population - (rows @ population) ** 2, 0.0)
                 variance[batch] += share**2 * (noise + drawn * spread)
         return Answer(value.reshape(shape), variance.reshape(shape))
-
-    def _weights(
-        self, names: Sequence[str], wanted: Mapping[str, Condition], batch: slice
-    ) -> Floats:
-        """The weights 1 of the combinations of values that some questions ask for, else 0."""
-        weights: Floats = np.ones((1, 1))
-        for name in names:
-            values = np.arange(self.domain[name])
-            if name in wanted:
-                first, last = (
-                    end.ravel()[batch] for end in (wanted[name].first, wanted[name].last)
-                )
-                factor = wanted[name]._replace(first=first, last=last).weights(values)
-            else:
-                factor = np.ones(len(values))
-            factor = np.atleast_2d(factor)
-            weights = (weights[:, :, None] * factor[:, None, :]).reshape(
-                max(len(weights), len(factor)), -1
-            )
-        return weights
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from frequency.core import Aggregate, ConfidenceInterval, Protocol, checked_users
+from frequency.core import Aggregate, Answer, Protocol, checked_users, cut
 from frequency.postprocess import norm_sub
 from mechdesign.base import Between, Floats, Integers, Rational, one_thread, whole
 from rangeq.core import (
@@ -231,11 +231,8 @@ class ShapedEstimate(EstimatedDistribution):
         everyone = last - first + 1 == len(self.frequencies)
         return np.where(everyone, 0.0, self._smoothing.variance(first, last) + drawing)
 
-    def _range_interval(
-        self, first: Integers, last: Integers, confidence: float
-    ) -> ConfidenceInterval:
-        low, high = super()._range_interval(first, last, confidence)
-        return ConfidenceInterval(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0))
+    def _range_answer(self, first: Integers, last: Integers) -> Answer:
+        return cut(super()._range_answer(first, last), 0.0, 1.0)
 
     def __repr__(self) -> str:
         return f"<ShapedEstimate of {len(self.frequencies)} items from {self.n} reports>"

@@ -29,9 +29,10 @@ from frequency.algebra.hash_functions import Coins
 from frequency.core.channel import Channel
 from frequency.core.mixture import Mixture, Relabelled
 from frequency.core.protocol import Protocol
+from frequency.heavy.prefixes import SpeltPrefixes
 from frequency.heavy.sampled import Sampled, SampledOracle
-from frequency.heavy.spelt_prefixes import SpeltPrefixes
 from frequency.longitudinal import published
+from frequency.marginals.views import ViewProtocol
 from frequency.marginals.whole_record import InputProtocol
 from frequency.oracles import hadamard_response as hadamard
 from frequency.oracles import local_hashing as olh
@@ -232,7 +233,7 @@ def test_no_protocol_is_forgotten():
         rangeq.Flat,
     }  # of one bit: below
     known.add(SpeltPrefixes)  # a mixture of what is here, of hashes: test_spelt_prefixes
-    known.add(InputProtocol)  # of which oracle is for its subclasses to say
+    known |= {InputProtocol, ViewProtocol}  # of which oracle is for their subclasses to say
     known.add(PartWave)  # of which a pair's law is the product
     known.add(published.DBitFlip)  # in a system: tests/frequency/longitudinal/published
     known |= {Survey, SurveyChannel, Relabelled}  # the very reports of what they hold: test_survey

@@ -30,11 +30,9 @@ class IdleReporting(Protocol):
 
     def idle(self, users: int, source: BitSource) -> Reports:
         """Return the reports of users without an item: (users,)."""
-        ...
 
     def privatize(self, values: Any, rng: np.random.Generator | None) -> Reports:
         """Return a private report for each item: (users,)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from frequency.algebra import bernoulli_bits, chances, uniform
 from frequency.core import Oracle, Reports
 from frequency.longitudinal.published.system import LongitudinalSystem
-from frequency.oracles import GRR, OLH, OUE, SUE, UnaryEncoding, packed
+from frequency.oracles import GRR, OLH, OUE, SUE, packed
 from mechdesign.base import BitSource, Items, Rational, set_fields, shown
 
 
@@ -56,14 +56,6 @@ class TwoRounds(LongitudinalSystem):
                 f" {shown(self.total)}"
             )
         set_fields(self, domain=self.protocol.domain)
-
-    @property
-    @abstractmethod
-    def protocol(self) -> Oracle: ...
-
-    @property
-    @abstractmethod
-    def permanent(self) -> Oracle: ...
 
     @property
     def daily(self) -> Oracle:
@@ -102,14 +94,6 @@ def repeated(own: Fraction, other: Fraction, kept: Fraction, alphabet: int, days
 
 class UnaryRounds(TwoRounds):
     """Systems whose reports have a bit for every item: each bit is kept, or tossed anew."""
-
-    @property
-    @abstractmethod
-    def protocol(self) -> UnaryEncoding: ...
-
-    @property
-    @abstractmethod
-    def permanent(self) -> UnaryEncoding: ...
 
     def ratio_after(self, days: int) -> Fraction:
         # One item's bit is 1 on all days, and another's is 0

@@ -23,7 +23,7 @@ from frequency.heavy import (
     TreeHist,
     UniqueHeavyHitter,
 )
-from frequency.heavy.spelt_prefixes import SpeltPrefixes, Walk
+from frequency.heavy.prefixes import SpeltPrefixes, Walk
 from frequency.planning.tasks import HeavyHitters
 from tests.frequency.heavy.test_spelling import spelt
 
