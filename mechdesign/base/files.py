@@ -285,7 +285,7 @@ class Document(ABC):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return what its file says, as `Format.read` returns it.
+        """Return what its file says: the values of its fields, as an object has them.
 
         Returns
         -------

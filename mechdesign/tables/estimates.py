@@ -134,13 +134,13 @@ class PeopleEstimate(ABC):
 
     @cached_property
     def variance(self) -> float:
-        """The variance of `value`, estimated without bias, then moved into its possible range."""
+        """The variance of the estimate, without bias, then moved into its possible range."""
         errors = self.errors_of_sum
         return float(min(max(errors.variances, errors.least), errors.worst))
 
     @property
     def worst_variance(self) -> float:
-        """The largest variance of `value` over all possible true counts."""
+        """The largest variance of the estimate over all possible true counts."""
         return float(self.errors_of_sum.worst)
 
     @property

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -319,6 +320,7 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
 def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
     """Return what a file says beside its numbers."""
     # The alpha of each level's noise, from the top; of Gaussian noise sigma^2
+    alphas: list[Fraction | None]
     if isinstance(mechanism, MatrixMechanism):
         noise = mechanism.noise
         alphas = [noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2]
