@@ -228,6 +228,7 @@ def l0d_against_d(
     return lines("distance d (steps)", "Pr[ |output − input| > d ]", range(n), tails, whole=True)
 
 
+@style()
 def explanation_page(told: Explanation) -> Figure:
     """Draw what a mechanism does, on one page (A4): four answers in words, each with a picture.
 
@@ -246,12 +247,6 @@ def explanation_page(told: Explanation) -> Figure:
     matplotlib.figure.Figure
         One page, upright.
     """
-    with style():
-        figure = _page(told)
-    return figure
-
-
-def _page(told: Explanation) -> Figure:
     figure = Figure(figsize=_PAGE)
     figure.suptitle(filled(told.statement, 96), fontsize=11, x=0.01, ha="left", parse_math=False)
     drawings = (_errors, _by_count, _truths, _beliefs)

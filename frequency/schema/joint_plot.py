@@ -104,24 +104,17 @@ def heat_map(
     high = max(_UP, 0.19 * _named(second))
     figure, axes = panel(title(first), title(second), wide + 2.2, high + 1.2)
     axes.grid(False)
-    axes.spines[:].set_visible(False)
     blank = table <= 0 if ends is None else ends[0] <= 0
     seen = table[~blank]
     across, up = _laid_out(axes.xaxis, first, wide), _laid_out(axes.yaxis, second, high)
     if blank.any():
-        noise = f"within the noise: {confidence:.0%} intervals{_for_all(table.size)} reach 0"
+        together = f" for all {table.size:,} cells at once" if table.size > 1 else ""
+        noise = f"within the noise: {confidence:.0%} intervals{together} reach 0"
         corner, sides = (across[0], up[0]), (np.ptp(across), np.ptp(up))
         label = "not above 0" if ends is None else noise
         axes.add_patch(Rectangle(corner, *sides, facecolor=_BLANK, linewidth=0, label=label))
-    image = axes.pcolormesh(
-        across,
-        up,
-        np.ma.masked_array(table, blank).T,
-        cmap=_SHADES,
-        vmin=0.0,
-        vmax=float(seen.max(initial=0.0)) or 1.0,
-        rasterized=True,
-    )
+    most = float(seen.max(initial=0.0))
+    image = _coloured(axes, across, up, np.ma.masked_array(table, blank).T, most)
     if seen.size:
         figure.colorbar(image, ax=axes, label=measure, format=PlainNumbers(), shrink=0.9)
     else:
@@ -154,16 +147,8 @@ def maps(
         figure = Figure(figsize=(width * len(panels) + 1.9, height + 0.8))
         all_axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (name, table) in zip(all_axes, panels.items(), strict=True):
-        image = axes.pcolormesh(
-            *np.moveaxis(corners, -1, 0),
-            table,
-            cmap=_SHADES,
-            vmin=0.0,
-            vmax=most if most > 0 else 1.0,
-            rasterized=True,
-        )
+        image = _coloured(axes, corners[..., 0], corners[..., 1], table, most)
         axes.set_aspect(aspect)
-        axes.spines[:].set_visible(False)
         axes.set_xlabel(printable(labels[0]), parse_math=False)
         mark_numbers(axes.xaxis)
         mark_numbers(axes.yaxis)
@@ -173,8 +158,11 @@ def maps(
     return figure
 
 
-def _for_all(cells: int) -> str:
-    return f" for all {cells:,} cells at once" if cells > 1 else ""
+def _coloured(axes: Axes, x: Floats, y: Floats, table: Floats, most: float) -> Any:
+    """Cells of a panel without a frame, by colour: from 0 to the most, which may be none."""
+    axes.spines[:].set_visible(False)
+    top = most if most > 0 else 1.0
+    return axes.pcolormesh(x, y, table, cmap=_SHADES, vmin=0.0, vmax=top, rasterized=True)
 
 
 def _every(attribute: ItemAttribute) -> int:
