@@ -37,7 +37,7 @@ from mechdesign.mechanism.comparison import UNBIASED, StandardErrors, compare
 from mechdesign.mechanism.explanation import explain
 from mechdesign.mechanism.mechanism import Mechanism, release_column
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
-from mechdesign.optimisation.optimal import Design, checked, design
+from mechdesign.optimisation.optimal import checked, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 
@@ -47,8 +47,8 @@ from mechdesign.properties import SEVEN, OutputRatio
 
 _RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10})", re.ASCII)
 _BAND = re.compile(r"(-?[0-9]{1,10})(?:-(-?[0-9]{1,10}))?", re.ASCII)
-_LARGEST = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _POWER = re.compile(r"L(-?[0-9][0-9./e]*)", re.ASCII)
+_LARGEST = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 _NOTES_OF_REQUIREMENTS = """requirements:
   OUT and IN are counts: with --at-least 0,0=0.6 the answer to 0 is 0 at least six times in ten;\
@@ -256,14 +256,10 @@ def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
         progress=True,
         however_large=options.however_large,
     )
-    return designed.mechanism, _tie_of(designed)
-
-
-def _tie_of(designed: Design) -> str:
     if designed.canonical is None:
-        return ""
+        return designed.mechanism, ""
     others = "there is no other (proved)" if designed.unique else "others are not excluded"
-    return (
+    return designed.mechanism, (
         f"canonical    expected squared error {brief(designed.canonical.objective, 10)}, the least"
         f" of all optimal mechanisms (proved); {others}"
     )
@@ -335,21 +331,18 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
 )
 def audit_command(options: argparse.Namespace) -> int:
     try:
-        _audit_file(options.file)
+        release = release_in(options.file)
+        if release is None:
+            _describe(Mechanism.load(options.file))
+            parts = "digest, table, privacy and certificate"
+        else:
+            print(release.statement)
+            parts = "digest, mechanisms, privacy and released counts"
     except PrivacyViolation as error:  # which knows of a table, and of no file
         say(f"mechdesign: {options.file}: {error}", sys.stderr)
         return 1
+    say(f"{options.file}: {parts} checked")
     return 0
-
-
-def _audit_file(file: Path) -> None:
-    release = release_in(file)
-    if release is None:
-        _describe(Mechanism.load(file))
-        say(f"{file}: digest, table, privacy and certificate checked")
-    else:
-        print(release.statement)
-        say(f"{file}: digest, mechanisms, privacy and released counts checked")
 
 
 @command(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,6 @@ from mechdesign.cli.options import (
     say,
 )
 from mechdesign.planning.planner import plan
-from mechdesign.planning.ranking import Plan
 from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     MatrixMechanism,
@@ -70,9 +69,6 @@ is for one row more or less. With --quantile nothing but these quantiles is rele
 noise; else the histogram, which mechdesign query asks for ranges, boxes and quantiles. With
 --strategy best what is measured is designed for the queries of --workload, with a bound on what
 could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
-
-# Takes its time to choose a mechanism, when all that it was asked for is known to be right.
-_Chooser: TypeAlias = Callable[[], Any]
 
 
 @command(
@@ -117,7 +113,9 @@ def curate_command(options: argparse.Namespace) -> None:
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
-        ledger.spend(_cost(options, mechanism), options.out.name)
+        matrix = isinstance(mechanism, MatrixMechanism)
+        gaussian = matrix and not isinstance(mechanism.promise, Privacy)
+        ledger.spend(mechanism.cost if gaussian else options.epsilon, options.out.name)
     kind = ReleasedQuantiles if options.quantile else Release
     released = kind.draw(schema, mechanism, counts, rng)
     released.save(options.out)
@@ -133,18 +131,36 @@ def curate_command(options: argparse.Namespace) -> None:
         say(f"wrote {options.save_strategy}")
 
 
-def _chooser(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> _Chooser:
+def _chooser(
+    options: argparse.Namespace, schema: Schema, ledger: Ledger | None
+) -> Callable[[], Any]:
     """Return what chooses the mechanism; ValueError for options that contradict each other."""
-    if options.strategy is not None or options.rho is not None:
-        return _by_strategy(options, schema)
-    if options.workload is not None or options.save_strategy is not None:
+    strategy, workload = options.strategy, options.workload
+    if strategy is None and options.rho is not None:
+        raise ValueError("--rho takes --strategy best, or a strategy from a file")
+    if strategy is None and (workload is not None or options.save_strategy is not None):
         raise ValueError("--workload and --save-strategy are for --strategy best")
+    if strategy is not None and (options.quantile or options.mechanism is not None):
+        raise ValueError("--strategy is instead of --quantile and --mechanism")
     if options.quantile and options.delta is not None:
         raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-    _promise(options)
-    if ledger is not None:
-        ledger.require(options.epsilon, "this release")
-    return partial(_planned, options, schema)
+    promise = _promise(options)
+    if strategy is None:
+        if ledger is not None:
+            ledger.require(options.epsilon, "this release")
+        return partial(_planned, options, schema)
+    sizes = cells_along(schema)
+    if strategy == "best":
+        return partial(_designed, _workload(workload, schema), sizes, promise)
+    if workload is not None:
+        raise ValueError("--workload is for --strategy best: a file has a strategy already")
+    loaded = load_strategy(strategy).strategy
+    if loaded.sizes != sizes:  # found here, before a ledger is spent from
+        raise ValueError(
+            f"{strategy}: a strategy for {shown(loaded.sizes)} cells, and the attributes have"
+            f" {shown(sizes)} items"
+        )
+    return partial(MatrixMechanism, loaded, promise)
 
 
 def _planned(options: argparse.Namespace, schema: Schema) -> Any:
@@ -153,29 +169,14 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
     task = "curated-quantiles" if options.quantile else "curated-ranges"
     if options.delta is not None:
         asked["delta"] = options.delta
-    chosen = plan(task, schema, epsilon=options.epsilon, **asked)
-    print(chosen)
-    return _mechanism(chosen, options.mechanism)
-
-
-def _by_strategy(options: argparse.Namespace, schema: Schema) -> _Chooser:
-    if options.strategy is None:
-        raise ValueError("--rho takes --strategy best, or a strategy from a file")
-    if options.quantile or options.mechanism is not None:
-        raise ValueError("--strategy is instead of --quantile and --mechanism")
-    promise = _promise(options)
-    sizes = cells_along(schema)
-    if options.strategy == "best":
-        return partial(_designed, _workload(options.workload, schema), sizes, promise)
-    if options.workload is not None:
-        raise ValueError("--workload is for --strategy best: a file has a strategy already")
-    strategy = load_strategy(options.strategy).strategy
-    if strategy.sizes != sizes:  # found here, before a ledger is spent from
-        raise ValueError(
-            f"{options.strategy}: a strategy for {shown(strategy.sizes)} cells, and the"
-            f" attributes have {shown(sizes)} items"
-        )
-    return partial(MatrixMechanism, strategy, promise)
+    found = plan(task, schema, epsilon=options.epsilon, **asked)
+    print(found)
+    protocols = {item.name: item.protocol for item in found.candidates}
+    name = found.best.name if options.mechanism is None else options.mechanism
+    if name not in protocols:
+        refused = dict(found.refused).get(name, f"here there are {listed(protocols)}")
+        raise ValueError(f"--mechanism {name}: {refused}")
+    return protocols[name]
 
 
 def _designed(
@@ -203,29 +204,12 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _cost(options: argparse.Namespace, mechanism: Any) -> Any:
-    """Return what a ledger is asked for."""
-    gaussian = isinstance(mechanism, MatrixMechanism) and not isinstance(mechanism.promise, Privacy)
-    return mechanism.cost if gaussian else options.epsilon
-
-
 def _encoded(table: Path, schema: Schema) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
     with suppress(NoRows):
         yield from applied(table, schema.names, schema.encode)
-
-
-def _mechanism(chosen: Plan, name: str | None) -> Any:
-    """The one that was chosen, or that of a name."""
-    protocols = {item.name: item.protocol for item in chosen.candidates}
-    if name is None:
-        return chosen.best.protocol
-    if name not in protocols:
-        refused = dict(chosen.refused).get(name, f"here there are {listed(protocols)}")
-        raise ValueError(f"--mechanism {name}: {refused}")
-    return protocols[name]
 
 
 def _policies(schema: Schema) -> Iterator[str]:
