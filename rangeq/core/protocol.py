@@ -94,7 +94,17 @@ class RangeProtocol(Protocol):
     #: The most items that the protocol takes.
     largest_domain: ClassVar[int] = Channel.largest_domain
 
+    #: The fields that are tuples, or become such.
+    listed: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
+        for name in self.listed:
+            value = getattr(self, name)
+            if isinstance(value, np.integer):
+                set_fields(self, **{name: int(value)})
+            elif isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+                plain = (int(item) if isinstance(item, np.integer) else item for item in value)
+                set_fields(self, **{name: tuple(plain)})
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
         set_fields(self, domain=domain)
         _ = self.privacy  # an epsilon out of range is refused

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -17,8 +16,6 @@ from mechdesign import Mechanism, PrivacyViolation
 from mechdesign.base import Floats, Items, set_fields, shown
 from rangeq.core import (
     ConsistentTree,
-    EvenErrors,
-    RangeProtocol,
     Tree,
     consistent,
     contrast_precisions,
@@ -28,7 +25,7 @@ from rangeq.core import (
     spread,
 )
 from rangeq.local.circle import ToeplitzInverse, windows
-from rangeq.local.circular import Blocks, per_user_of_blocks
+from rangeq.local.circular import BlockHierarchy, Blocks
 from rangeq.local.hierarchy import per_user
 
 
@@ -73,23 +70,13 @@ class Composite(ConsistentTree):
     probabilities: tuple[Any, ...] | None = None
 
     largest_plugged_in: ClassVar[int] = 4096
+    listed: ClassVar[tuple[str, ...]] = ("branching", "oracle", "probabilities")
 
     def __post_init__(self) -> None:
-        for name in ("branching", "oracle", "probabilities"):
-            if getattr(self, name) is not None:
-                given = getattr(self, name)
-                if isinstance(given, str):
-                    raise ValueError(
-                        f"{name} must be a list, one for each level, got {shown(given)}"
-                    )
-                set_fields(
-                    self,
-                    **{
-                        name: tuple(
-                            int(item) if isinstance(item, np.integer) else item for item in given
-                        )
-                    },
-                )
+        for name in self.listed:
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise ValueError(f"{name} must be a list, one for each level, got {shown(given)}")
         super().__post_init__()
         audit = checked_local(self.mechanism).audit()
         if audit.ratio > self.max_ratio:
@@ -293,7 +280,7 @@ def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
 
 
 @dataclass(frozen=True)
-class ShiftedHistogram(RangeProtocol):
+class ShiftedHistogram(BlockHierarchy):
     """A hierarchy of histograms whose bins are shifted by a random offset for each user.
 
     Of each bin width all offsets are equally likely, as in averaged shifted histograms (Scott,
@@ -326,15 +313,11 @@ class ShiftedHistogram(RangeProtocol):
     oracle: OracleChoice | tuple[OracleChoice, ...] = "ProjectiveGeometry"
     probabilities: tuple[Any, ...] | None = None
 
+    listed: ClassVar[tuple[str, ...]] = ("widths", "oracle", "probabilities")
     largest_domain: ClassVar[int] = 1 << 20
     largest_population: ClassVar[int] = 1024
 
     def __post_init__(self) -> None:
-        for name in ("widths", "oracle", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
-                plain = (int(item) if isinstance(item, np.integer) else item for item in value)
-                set_fields(self, **{name: tuple(plain)})
         super().__post_init__()
         if self.widths is None:
             set_fields(self, widths=powers_below(self.domain))
@@ -362,16 +345,6 @@ class ShiftedHistogram(RangeProtocol):
             for number, width, choice in zip(bins, widths, choices, strict=True)
         )
 
-    @cached_property
-    def part_weights(self) -> tuple[int, ...]:
-        return weights_of(len(self.parts), self.probabilities, "level")
-
-    @cached_property
-    def _per_user(self) -> Floats:
-        return np.array(
-            [per_user_of_blocks(level.base, self.domain, level.width) for level in self.parts]
-        )
-
     def information(self, users: Floats) -> Floats:
         """The first column of the precisions of the items, for so many users on each level."""
         total, item = np.zeros(self.domain), np.arange(self.domain)
@@ -397,10 +370,6 @@ class ShiftedHistogram(RangeProtocol):
         # proportion to each item's covariance with the sum
         return result + solver.shares * (1 - result.sum())
 
-    @property
-    def even(self) -> EvenErrors:
-        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
-
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))
         shared = np.append(0.0, np.cumsum(solver.shares))
@@ -419,14 +388,7 @@ class ShiftedHistogram(RangeProtocol):
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         solver, total = _solver(self, tuple(users)), -spread(weights, frequencies) / n
         solution = solver.inverse.times(weights - (weights @ solver.shares)[:, None])
-        even = np.full(self.domain, 1 / self.domain)
-        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
-            if number:
-                counted, in_bins, known = (
-                    windows(padded(values, level.domain), level.width)
-                    for values in (solution * (number / variance), frequencies, even)
-                )
-                total += level.added_variance(counted, in_bins, known) / number
+        self._added_by_levels(total, users, solution, frequencies)
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, np.maximum(total, 0.0))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -36,20 +35,9 @@ class LevelHistograms(RangeProtocol):
     oracle: OracleChoice | tuple[OracleChoice, ...] = "OUE"
     probabilities: tuple[Any, ...] | None = None
 
+    listed: ClassVar[tuple[str, ...]] = ("branching", "oracle", "probabilities")
+
     def __post_init__(self) -> None:
-        for name in ("branching", "oracle", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, np.integer):
-                set_fields(self, **{name: int(value)})
-            elif isinstance(value, Sequence) and not isinstance(value, str):
-                set_fields(
-                    self,
-                    **{
-                        name: tuple(
-                            int(item) if isinstance(item, np.integer) else item for item in value
-                        )
-                    },
-                )
         super().__post_init__()
         _ = self.part_weights, self.parts  # what is wrong with them is wrong now
 
