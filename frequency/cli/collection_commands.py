@@ -69,7 +69,7 @@ from mechdesign.cli.options import (
     FORCE,
     notes=CHAIN,
 )
-def collect_command(options: argparse.Namespace) -> int:
+def run_collect(options: argparse.Namespace) -> int:
     if options.refused is not None:
         check_suffix(options.refused, ".csv")
     _check_apart(options)
@@ -212,7 +212,7 @@ def _check_apart(options: argparse.Namespace) -> None:
     FORCE,
     notes=CHAIN,
 )
-def privatize_command(options: argparse.Namespace) -> None:
+def run_privatize(options: argparse.Namespace) -> None:
     check_suffix(options.out, *SUFFIXES)
     check_apart(options.out, options.table, options.protocol)
     from frequency.storage.table import applied  # which needs pyarrow
@@ -292,7 +292,7 @@ def _folder_of(options: argparse.Namespace) -> Iterator[None]:
     FORCE,
     notes=CHAIN,
 )
-def simulate_command(options: argparse.Namespace) -> None:
+def run_simulate(options: argparse.Namespace) -> None:
     survey = _survey(options.protocol)
     errors = measure_errors(
         survey,

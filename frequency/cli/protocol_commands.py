@@ -65,7 +65,7 @@ SURVEY = """
     FORCE,
     notes=CHAIN,
 )
-def protocol_command(options: argparse.Namespace) -> None:
+def run_protocol(options: argparse.Namespace) -> None:
     from frequency.storage import save_protocol
 
     plan = plan_survey(
@@ -107,7 +107,7 @@ def protocol_command(options: argparse.Namespace) -> None:
     FORCE,
     notes=CHAIN,
 )
-def schema_command(options: argparse.Namespace) -> None:
+def run_schema(options: argparse.Namespace) -> None:
     if options.file.suffix.lower() in (".toml", ".json"):
         if options.public or options.attribute or options.out:
             raise ValueError(

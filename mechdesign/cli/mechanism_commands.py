@@ -214,7 +214,7 @@ _MEANINGS = "\n".join(
     FORCE,
     notes=f"properties:\n{_MEANINGS}\n\n{_NOTES_OF_REQUIREMENTS}\n\n{_DISTANCES}",
 )
-def design_command(options: argparse.Namespace) -> None:
+def run_design(options: argparse.Namespace) -> None:
     mechanism, note = _designed(options)
     _describe(mechanism, prior_of(options, mechanism.inputs))
     if note:
@@ -329,7 +329,7 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
     "audit wm.json",
     "file [file]",
 )
-def audit_command(options: argparse.Namespace) -> int:
+def run_audit(options: argparse.Namespace) -> int:
     try:
         release = release_in(options.file)
         if release is None:
@@ -357,7 +357,7 @@ def audit_command(options: argparse.Namespace) -> int:
     PROPERTIES,
     _REQUIREMENTS,
 )
-def compare_command(options: argparse.Namespace) -> None:
+def run_compare(options: argparse.Namespace) -> None:
     alpha, prior = privacy_of(options).alpha, prior_of(options, options.n + 1)
     table = {
         "GM": named.geometric(options.n, alpha=alpha),
@@ -392,7 +392,7 @@ def compare_command(options: argparse.Namespace) -> None:
     """,
     FORCE,
 )
-def plot_command(options: argparse.Namespace) -> None:
+def run_plot(options: argparse.Namespace) -> None:
     from mechdesign import plot
 
     mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
@@ -419,7 +419,7 @@ def plot_command(options: argparse.Namespace) -> None:
     """,
     FORCE,
 )
-def explain_command(options: argparse.Namespace) -> None:
+def run_explain(options: argparse.Namespace) -> None:
     release = release_in(options.file)
     if release is not None:
         _explain_release(options, release)
@@ -475,7 +475,7 @@ def _explain_release(options: argparse.Namespace, release: Any) -> None:
     SPREADSHEET,
     FORCE,
 )
-def release_command(options: argparse.Namespace) -> None:
+def run_release(options: argparse.Namespace) -> None:
     mechanism = Mechanism.load(options.file, certificate=False)
     warn_of_epsilon(mechanism.privacy.epsilon)
     pairs = isinstance(mechanism.input_values, CountPairs)

@@ -60,7 +60,7 @@ from mechdesign.planning.trust import LOCAL
     DETAILS,
     FORCE,
 )
-def plan_command(options: argparse.Namespace) -> None:
+def run_plan(options: argparse.Namespace) -> None:
     domain, n = _asked(options)
     details = details_of(options, 0 if isinstance(domain, int) else len(domain))
     for name in ("days", "changes", "day"):
@@ -142,7 +142,7 @@ _LARGEST_IN_ODDS = 20  # factors beyond e to this are no help to anybody
         too
     """,
 )
-def ledger_command(options: argparse.Namespace) -> None:
+def run_ledger(options: argparse.Namespace) -> None:
     if (options.spend is None) != (options.what is None):
         raise ValueError("--spend and --what go together: what is spent, and on what")
     if options.spend is None and (options.users or options.reports):

@@ -19,19 +19,19 @@ from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.base import printable, reason
 from mechdesign.cli.mechanism_commands import (
-    audit_command,
-    compare_command,
-    design_command,
-    explain_command,
-    plot_command,
-    release_command,
+    run_audit,
+    run_compare,
+    run_design,
+    run_explain,
+    run_plot,
+    run_release,
 )
 from mechdesign.cli.options import import_modules, say
-from mechdesign.cli.plan_command import ledger_command, plan_command
+from mechdesign.cli.plan_command import run_ledger, run_plan
 from mechdesign.cli.release_commands import (
-    compare_suppression_command,
-    release_contingency_command,
-    release_table_command,
+    run_compare_suppression,
+    run_release_contingency,
+    run_release_table,
 )
 from mechdesign.exceptions import (
     CertificateRejected,
@@ -46,17 +46,17 @@ from mechdesign.planning.trust import Unreachable
 _COMMANDS = {
     each.name: each
     for each in (
-        design_command,
-        audit_command,
-        explain_command,
-        release_command,
-        release_table_command,
-        release_contingency_command,
-        compare_command,
-        compare_suppression_command,
-        plot_command,
-        plan_command,
-        ledger_command,
+        run_design,
+        run_audit,
+        run_explain,
+        run_release,
+        run_release_table,
+        run_release_contingency,
+        run_compare,
+        run_compare_suppression,
+        run_plot,
+        run_plan,
+        run_ledger,
     )
 }
 

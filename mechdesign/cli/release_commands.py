@@ -83,7 +83,7 @@ A .json file holds the release, with the columns of --total and --keep as names 
     FORCE,
     notes=_TABLE_NOTES,
 )
-def release_table_command(options: argparse.Namespace) -> None:
+def run_release_table(options: argparse.Namespace) -> None:
     targets = list(dict.fromkeys(options.out))
     columns = list(dict.fromkeys([*options.total, *options.keep]))
     if options.count in columns:
@@ -301,7 +301,7 @@ def _margin(text: str) -> tuple[tuple[str, ...], str]:
     notes=_CONTINGENCY_NOTES,
     margin=_margin,
 )
-def release_contingency_command(options: argparse.Namespace) -> None:
+def run_release_contingency(options: argparse.Namespace) -> None:
     if options.whole and options.table is None:
         raise ValueError("--whole adds to --table, which is not given")
     if len(dict(options.margin)) < len(options.margin):
@@ -415,7 +415,7 @@ def _write_table(
     SEED,
     FORCE,
 )
-def compare_suppression_command(options: argparse.Namespace) -> None:
+def run_compare_suppression(options: argparse.Namespace) -> None:
     rule = SuppressionRule(
         options.threshold,
         options.round,

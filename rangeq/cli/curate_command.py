@@ -99,7 +99,7 @@ could be gained; --rho or --delta take Gaussian noise, with which many queries c
     FORCE,
     notes=f"{_NOTE}\n\n{CHAIN}",
 )
-def curate_command(options: argparse.Namespace) -> None:
+def run_curate(options: argparse.Namespace) -> None:
     if options.strategy not in (None, "best"):
         for target in filter(None, (options.out, options.save_strategy)):
             check_apart(target, Path(options.strategy))
@@ -253,7 +253,7 @@ _BLOCK = 1 << 16  # rows that are text at a time
     FORCE,
     notes=CHAIN,
 )
-def sample_command(options: argparse.Namespace) -> None:
+def run_sample(options: argparse.Namespace) -> None:
     rows = whole(options.rows, "--rows", 1, what="a number of rows")
     source = source_of(options.collected, options.protocol)
     if not isinstance(source, EstimateSource):
@@ -307,7 +307,7 @@ in all rows, such as the country."""
     RELEASE,
     notes=_REGIONS_NOTE,
 )
-def release_regions_command(options: argparse.Namespace) -> None:
+def run_release_regions(options: argparse.Namespace) -> None:
     confidence, privacy = confidence_of(options), privacy_of(options)
     named = options.budget in ("equal", "leaves")
     regions = options.region

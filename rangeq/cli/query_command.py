@@ -75,7 +75,7 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     quantile=partial(AskedText, "quantile"),
     marginal=partial(AskedText, "marginal"),
 )
-def query_command(options: argparse.Namespace) -> None:
+def run_query(options: argparse.Namespace) -> None:
     if options.kind is not None and options.plot is None:
         raise ValueError("--kind is for --plot")
     confidence = confidence_of(options)

@@ -277,7 +277,7 @@ def _kept(
     kept = np.flatnonzero((shares > 1e-3) | (sizes == finest))
     return (
         tuple(sizes[kept].tolist()),
-        tuple(names[level] for level in kept),
+        tuple(names[level] for level in kept.tolist()),
         _exact(shares[kept]),
     )
 
