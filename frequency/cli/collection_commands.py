@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.cli.protocol_commands import add_users, show_chain
+from frequency.cli.protocol_commands import CHAIN, SURVEY, USERS
 from frequency.core import channel_of
 from frequency.exceptions import IncompatibleAggregate
 from frequency.planning.measured_errors import measure_errors
@@ -29,7 +29,6 @@ from frequency.storage import (
 )
 from frequency.storage.protocol_file import SUFFIXES
 from frequency.storage.table import shuffled
-from mechdesign import InvalidFile
 from mechdesign.base import (
     ProgressMeter,
     bit_source,
@@ -37,62 +36,42 @@ from mechdesign.base import (
     listed,
     opened,
     printable,
-    replacing,
     write_csv,
 )
 from mechdesign.cli.options import (
-    AddCommand,
-    add_force,
-    add_seed,
+    FORCE,
+    SEED,
     check_apart,
     check_suffix,
-    check_targets,
-    check_written,
+    check_target,
+    command,
     generator_of,
     say,
     warn_of_epsilon,
+    write_text,
 )
 
 
-def add_collect(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "collect",
-        _collect,
-        "count the reports in files, each file once; exit code 1 if any file or report was refused",
-        "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state"
-        " --refused refused.csv",
-    )
-    chosen.add_argument(
-        "paths",
-        type=Path,
-        nargs="+",
-        help="files, or directories of *.parquet, *.ldp (batches) and *.b64 (lines)",
-    )
-    chosen.add_argument(
-        "--protocol", type=Path, required=True, help="what save_protocol wrote (.json)"
-    )
-    chosen.add_argument("--out", type=Path, required=True, help="the aggregate to write")
-    chosen.add_argument(
-        "--refused", type=Path, help="write what was refused or left out, and why (.csv)"
-    )
-    chosen.add_argument(
-        "--resume",
-        type=Path,
-        help="keeps what has been counted: to go on after a crash, or to add files later",
-    )
-    chosen.add_argument("--workers", type=int, default=1, help="processes (default 1)")
-    chosen.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="of a Dask cluster that does the work, such as tcp://10.0.0.1:8786",
-    )
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _collect(options: argparse.Namespace) -> int:
-    check_suffix(options.refused, ".csv")
+@command(
+    "collect",
+    "count the reports in files, each file once; exit code 1 if any file or report was refused",
+    "collect reports/ --protocol protocol.json --out aggregate.ldp --resume counted.state"
+    " --refused refused.csv",
+    """
+    paths [file, repeated]  files, or directories of *.parquet, *.ldp (batches) and *.b64 (lines)
+    --protocol FILE [file, required]  what save_protocol wrote (.json)
+    --out FILE [file, required]  the aggregate to write
+    --refused FILE [file]  write what was refused or left out, and why (.csv)
+    --resume FILE [file]  keeps what has been counted: to go on after a crash, or to add files later
+    --workers N [int, default 1]  processes
+    --scheduler ADDRESS  of a Dask cluster that does the work, such as tcp://10.0.0.1:8786
+    """,
+    FORCE,
+    notes=CHAIN,
+)
+def run_collect(options: argparse.Namespace) -> int:
+    if options.refused is not None:
+        check_suffix(options.refused, ".csv")
     _check_apart(options)
     protocol = load_protocol(options.protocol)
     _check_targets(options, protocol)
@@ -158,14 +137,15 @@ def _client(scheduler: str | None) -> Iterator[Any]:
 
 
 def _check_targets(options: argparse.Namespace, protocol: Any) -> None:
-    """`check_targets`; but with ``--resume`` an earlier run's own files may be replaced.
+    """`check_target`; but with ``--resume`` an earlier run's own files may be replaced.
 
     That is an aggregate of this protocol (and, see `_check_replaced`, one that the new one
     continues), and a table with the headings of ``--refused``.
     """
     for target, is_own in ((options.out, _is_aggregate), (options.refused, _is_account)):
-        resumed = options.resume is not None and target is not None and is_own(target, protocol)
-        check_targets(argparse.Namespace(force=options.force or resumed), target)
+        if target is not None:
+            resumed = options.resume is not None and is_own(target, protocol)
+            check_target(target, options.force or resumed)
 
 
 def _is_aggregate(path: Path, protocol: Any) -> bool:
@@ -220,38 +200,24 @@ def _check_apart(options: argparse.Namespace) -> None:
 # The command ``mechdesign privatize``: from a table of users to private reports.
 
 
-def add_privatize(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "privatize",
-        _privatize,
-        "draw a private report for each row of a table, by the protocol and the schema in its file;"
-        " the table may be of any length, and the reports are in random order",
-        "privatize people.csv --protocol age.json --out reports/day1.parquet",
-    )
-    add_users(chosen)
-    chosen.add_argument(
-        "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
-    )
-    chosen.add_argument(
-        "--out", type=Path, required=True, help="the reports to write (.parquet, .ldp, .b64)"
-    )
-    add_seed(chosen)
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _privatize(options: argparse.Namespace) -> int:
+@command(
+    "privatize",
+    "draw a private report for each row of a table, by the protocol and the schema in its file; the"
+    " table may be of any length, and the reports are in random order",
+    "privatize people.csv --protocol age.json --out reports/day1.parquet",
+    USERS,
+    SURVEY,
+    "--out FILE [file, required]  the reports to write (.parquet, .ldp, .b64)",
+    SEED,
+    FORCE,
+    notes=CHAIN,
+)
+def run_privatize(options: argparse.Namespace) -> None:
     check_suffix(options.out, *SUFFIXES)
     check_apart(options.out, options.table, options.protocol)
     from frequency.storage.table import applied  # which needs pyarrow
 
-    survey = load_protocol(options.protocol)
-    if not isinstance(survey, Survey):
-        raise ValueError(
-            f"{options.protocol} has no schema, which says what the columns of a table hold; make"
-            " one with mechdesign schema, and the protocol with mechdesign protocol --schema"
-        )
+    survey = _survey(options.protocol)
     warn_of_epsilon(channel_of(survey).epsilon)
     tally = Counter[str]()
     with _folder_of(options), ProgressMeter("privatize", unit="rows") as meter:
@@ -268,7 +234,17 @@ def _privatize(options: argparse.Namespace) -> int:
     for line in _account(survey.schema, written, tally):
         say(line)
     say(f"wrote {options.out}")
-    return 0
+
+
+def _survey(path: Path) -> Survey:
+    """The protocol in a file; ValueError if it has no schema."""
+    survey = load_protocol(path)
+    if not isinstance(survey, Survey):
+        raise ValueError(
+            f"{path} has no schema, which says what the columns of a table hold; make one with"
+            " mechdesign schema, and the protocol with mechdesign protocol --schema"
+        )
+    return survey
 
 
 def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]:
@@ -285,9 +261,9 @@ def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]
 
 @contextmanager
 def _folder_of(options: argparse.Namespace) -> Iterator[None]:
-    """`check_targets`, but the folder of the reports is made, and removed if there are none."""
+    """`check_target`, but the folder of the reports is made, and removed if there are none."""
     made = list(takewhile(lambda folder: not folder.exists(), options.out.parents))
-    check_targets(options, made[-1] if made else options.out)
+    check_target(made[-1] if made else options.out, options.force)
     try:
         yield
     except BaseException:
@@ -301,40 +277,23 @@ def _folder_of(options: argparse.Namespace) -> Iterator[None]:
 # The command ``mechdesign simulate``: a protocol tried out on public or synthetic data.
 
 
-def add_simulate(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "simulate",
-        _simulate,
-        "repeat a protocol on PUBLIC or SYNTHETIC data, and show predicted beside measured errors;"
-        " what is shown are statistics of the data, without any privacy",
-        "simulate public.csv --protocol age.json --repeat 20 --out errors.csv",
-    )
-    add_users(chosen)
-    chosen.add_argument(
-        "--protocol", type=Path, required=True, help="a protocol with a schema (.json)"
-    )
-    chosen.add_argument(
-        "--repeat", type=int, default=20, metavar="TIMES", help="how often (default 20)"
-    )
-    chosen.add_argument("--seed", type=int, help="of the random numbers, to repeat them")
-    chosen.add_argument("--out", type=Path, help="write the table (.csv)")
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _simulate(options: argparse.Namespace) -> int:
-    check_written(options, options.out, ".csv", sources=[options.table, options.protocol])
-    if options.seed is not None and options.seed < 0:
-        raise ValueError(f"a seed is an integer >= 0, got {options.seed}")
-    from frequency.storage import load_protocol
-
-    survey = load_protocol(options.protocol)
-    if not isinstance(survey, Survey):
-        raise InvalidFile(
-            f"{options.protocol} has no schema, which says what the columns of a table hold; make"
-            " one with mechdesign schema, and the protocol with mechdesign protocol --schema"
-        )
+@command(
+    "simulate",
+    "repeat a protocol on PUBLIC or SYNTHETIC data, and show predicted beside measured errors; what"
+    " is shown are statistics of the data, without any privacy",
+    "simulate public.csv --protocol age.json --repeat 20 --out errors.csv",
+    USERS,
+    SURVEY,
+    """
+    --repeat TIMES [int, default 20]  how often
+    --seed SEED [seed]  of the random numbers, to repeat them
+    --out FILE [.csv]  write the table
+    """,
+    FORCE,
+    notes=CHAIN,
+)
+def run_simulate(options: argparse.Namespace) -> None:
+    survey = _survey(options.protocol)
     errors = measure_errors(
         survey,
         _encoded(options.table, survey.schema),
@@ -348,10 +307,7 @@ def _simulate(options: argparse.Namespace) -> int:
     )
     print(errors)
     if options.out is not None:
-        with replacing(options.out) as stream:
-            stream.write(errors.csv().encode())
-        say(f"wrote {options.out}")
-    return 0
+        write_text(options.out, errors.csv())
 
 
 def _encoded(path: Path, schema: Schema) -> Encoded:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from frequency.planning.survey_plan import plan_survey
@@ -13,61 +12,66 @@ from frequency.schema import Ordered, Schema, draft_schema
 from frequency.schema.schema import save_content, text_of
 from mechdesign.base import ProgressMeter, printable
 from mechdesign.cli.options import (
-    AddCommand,
-    add_details,
-    add_force,
-    check_written,
+    DETAILS,
+    FORCE,
+    command,
     details_of,
     ledger_of,
     say,
 )
 
+#: The commands before and after each, for their help.
+CHAIN = """from a table to answers, by reports that are private before they are collected:
+  mechdesign schema public.csv --public --out people.toml
+  mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 \\
+      --n 100000 --out age.json
+  mechdesign simulate public.csv --protocol age.json
+  mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
+  mechdesign collect reports/ --protocol age.json --out age.agg
+  mechdesign query age.agg --protocol age.json --where "age 18:64"
+or by a curator who is trusted with the table:
+  mechdesign curate people.csv --schema people.toml --attribute age --epsilon 1 --out age.release
+  mechdesign query age.release --where "age 18:64"
+"""
 
-def add_protocol(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "protocol",
-        _protocol,
-        "choose a protocol for a question about attributes of a schema, say why and by how much it"
-        " errs, and write protocol and schema to a file, for users and server",
-        "protocol ranges --schema people.toml --attribute age --epsilon 1 --n 100000"
-        " --out age.json\n  mechdesign protocol marginals --schema people.toml --attribute age"
-        " --attribute sex --epsilon 1 \\\n      --error 0.01 --detail k=2 --out both.json",
-    )
-    chosen.add_argument(
-        "task",
-        help="frequencies, ranges, prefixes, quantiles or shaped of one attribute; marginals or"
-        " conjunctions of several; heavy-hitters of short text, or of many items",
-    )
-    chosen.add_argument("--schema", type=Path, required=True, help="a schema (.toml or .json)")
-    chosen.add_argument(
-        "--attribute",
-        action="append",
-        metavar="NAME",
-        help="what is asked for; may be repeated; default: all of the schema",
-    )
-    chosen.add_argument("--epsilon", help="privacy loss of a report")
-    chosen.add_argument(
-        "--n", type=int, help="number of users who report; of n, epsilon and error give two"
-    )
-    chosen.add_argument("--error", help="target, in the task's unit, which the table states")
-    chosen.add_argument(
-        "--protocol", metavar="NAME", help="of the table, instead of the recommended one"
-    )
-    add_details(chosen)
-    chosen.add_argument("--out", type=Path, required=True, help="the protocol to write (.json)")
-    add_force(chosen)
-    show_chain(chosen)
+USERS = """
+table [file]  one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet
+"""
+
+SURVEY = """
+--protocol FILE [file, required]  a protocol with a schema (.json)
+"""
 
 
-def _protocol(options: argparse.Namespace) -> int:
-    check_written(options, options.out, ".json", sources=[options.schema, options.ledger])
+@command(
+    "protocol",
+    "choose a protocol for a question about attributes of a schema, say why and by how much it"
+    " errs, and write protocol and schema to a file, for users and server",
+    """protocol ranges --schema people.toml --attribute age --epsilon 1 --n 100000 --out age.json
+  mechdesign protocol marginals --schema people.toml --attribute age --attribute sex --epsilon 1 \\
+      --error 0.01 --detail k=2 --out both.json""",
+    """
+    task  frequencies, ranges, prefixes, quantiles or shaped of one attribute; marginals or
+        conjunctions of several; heavy-hitters of short text, or of many items
+    --schema FILE [file, required]  a schema (.toml or .json)
+    --attribute NAME [repeated]  what is asked for (default: all of the schema)
+    --epsilon EPSILON [epsilon]  privacy loss of a report
+    --n N [int]  number of users who report; of n, epsilon and error give two
+    --error ERROR  target, in the task's unit, which the table states
+    --protocol NAME  of the table, instead of the recommended one
+    --out FILE [.json, required]  the protocol to write
+    """,
+    DETAILS,
+    FORCE,
+    notes=CHAIN,
+)
+def run_protocol(options: argparse.Namespace) -> None:
     from frequency.storage import save_protocol
 
     plan = plan_survey(
         options.task,
         Schema.load(options.schema),
-        options.attribute,
+        options.attribute or None,
         n=options.n,
         epsilon=options.epsilon,
         error=options.error,
@@ -84,59 +88,27 @@ def _protocol(options: argparse.Namespace) -> int:
             f" {epsilon} --what NAME --reports"
         )
     say(f"wrote {options.out}")
-    return 0
 
 
 # ------------------------------------------------------------------------------------------------
 # The command ``mechdesign schema``: drafts a schema, or checks and shows one.
 
 
-_CHAIN = """from a table to answers, by reports that are private before they are collected:
-  mechdesign schema public.csv --public --out people.toml
-  mechdesign protocol ranges --schema people.toml --attribute age --epsilon 1 \\
-      --n 100000 --out age.json
-  mechdesign simulate public.csv --protocol age.json
-  mechdesign privatize people.csv --protocol age.json --out reports/day1.parquet
-  mechdesign collect reports/ --protocol age.json --out age.agg
-  mechdesign query age.agg --protocol age.json --where "age 18:64"
-or by a curator who is trusted with the table:
-  mechdesign curate people.csv --schema people.toml --attribute age --epsilon 1 --out age.release
-  mechdesign query age.release --where "age 18:64"
-"""
-_FILES = (".toml", ".json")
-
-
-def add_schema(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "schema",
-        _schema,
-        "check and show a schema, or draft one from a table that you declare public",
-        "schema people.toml\n  mechdesign schema public.csv --public --out people.toml",
-    )
-    chosen.add_argument(
-        "file", type=Path, help="a schema (.toml, .json), or a table (.csv, .tsv, .parquet)"
-    )
-    chosen.add_argument(
-        "--public",
-        action="store_true",
-        help="anybody may know what is in the table: a draft tells its labels and extremes",
-    )
-    chosen.add_argument(
-        "--attribute",
-        action="append",
-        metavar="NAME",
-        help="a column to draft an attribute of; may be repeated (default: all)",
-    )
-    chosen.add_argument(
-        "--out", type=Path, help="write the draft (.toml, .json); default: print it as TOML"
-    )
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _schema(options: argparse.Namespace) -> int:
-    if options.file.suffix.lower() in _FILES:
+@command(
+    "schema",
+    "check and show a schema, or draft one from a table that you declare public",
+    "schema people.toml\n  mechdesign schema public.csv --public --out people.toml",
+    """
+    file [file]  a schema (.toml, .json), or a table (.csv, .tsv, .parquet)
+    --public  anybody may know what is in the table: a draft tells its labels and extremes
+    --attribute NAME [repeated]  a column to draft an attribute of (default: all)
+    --out FILE [.toml .json]  write the draft, and do not print it
+    """,
+    FORCE,
+    notes=CHAIN,
+)
+def run_schema(options: argparse.Namespace) -> None:
+    if options.file.suffix.lower() in (".toml", ".json"):
         if options.public or options.attribute or options.out:
             raise ValueError(
                 f"{options.file} is a schema: it is checked and shown, which takes no other options"
@@ -147,8 +119,8 @@ def _schema(options: argparse.Namespace) -> int:
             if isinstance(attribute, Ordered) and not attribute.single:
                 print(f"bins of {printable(attribute.name)}: {_bins(attribute)}")
         print(f"digest: {schema.digest}")
-        return 0
-    return _draft(options)
+    else:
+        _draft(options)
 
 
 def _bins(one: Ordered) -> str:
@@ -157,8 +129,7 @@ def _bins(one: Ordered) -> str:
     return ", ".join(first if one.bins <= 4 else [*first[:3], "...", one.label(one.bins - 1)])
 
 
-def _draft(options: argparse.Namespace) -> int:
-    check_written(options, options.out, *_FILES)
+def _draft(options: argparse.Namespace) -> None:
     if not options.public:
         raise ValueError(
             f"a schema is public, and a draft tells what is in {options.file}. If anybody may know"
@@ -170,7 +141,7 @@ def _draft(options: argparse.Namespace) -> int:
     with ProgressMeter("draft", unit="rows") as meter:
 
         def read() -> Iterator[Any]:
-            for block in blocks(options.file, options.attribute):
+            for block in blocks(options.file, options.attribute or None):
                 yield block
                 meter.update(len(block))
 
@@ -186,18 +157,3 @@ def _draft(options: argparse.Namespace) -> int:
         print(f"left out: {printable(name)}: {reason}", file=sys.stderr)
     for name, reason in draft.doubts.items():
         print(f"look at {printable(name)}: {reason}", file=sys.stderr)
-    return 0
-
-
-def add_users(parser: argparse.ArgumentParser) -> None:
-    """Add ``table``, which `frequency.storage.table` reads."""
-    parser.add_argument(
-        "table",
-        type=Path,
-        help="one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet",
-    )
-
-
-def show_chain(parser: argparse.ArgumentParser) -> None:
-    """Let the help of a command end with the commands before and after it."""
-    parser.epilog = f"{parser.epilog}\n\n{_CHAIN}"

@@ -154,31 +154,34 @@ class Sketch(Oracle):
         return np.arange(self.domain) if items is None else items
 
 
-def variance_of_signs(channel: SignChannel, confusion: Fraction, squares: Any, own: Any) -> Any:
-    """`Sketch._user_variance` of sketches by public random signs, one of which each user draws."""
-    return squares / channel.contrast**2 - own - float(confusion) * (squares - own)
+class SignSketch(SignChannel):
+    """What sketches by public random signs, of which each user draws a row, have in common."""
 
+    @property
+    @abstractmethod
+    def confusion(self) -> Fraction:
+        """As of `Sketch`."""
 
-def moment_of_signs(channel: SignChannel, aggregate: Aggregate, rows: int) -> float:
-    """`Sketch.second_moment` of sketches by so many rows of public random signs."""
-    # The square of a row's sum is, on average, its number of reports and a share of every pair of
-    # users with the same item.
-    n = aggregate.n
-    if not n:
-        return 1.0
-    square = float((aggregate.counts.astype(np.float64) ** 2).sum())
-    moment = (rows * (square - n) / channel.contrast**2 + n) / n**2
-    return min(1.0, max(moment, 1 / channel.domain))
+    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
+        return squares / self.contrast**2 - own - float(self.confusion) * (squares - own)
 
+    def second_moment(self, aggregate: Aggregate) -> float:
+        # The square of a row's sum is, on average, its number of reports and a share of every pair
+        # of users with the same item.
+        n, rows = aggregate.n, math.prod(map(len, self._indices.values()))
+        if not n:
+            return 1.0
+        square = float((aggregate.counts.astype(np.float64) ** 2).sum())
+        moment = (rows * (square - n) / self.contrast**2 + n) / n**2
+        return min(1.0, max(moment, 1 / self.domain))
 
-def audit_of_signs(channel: SignChannel, ratio: Fraction) -> Audit:
-    """Return the audit of sketches by public random signs: of the sign in a row, for any item."""
-    # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
-    # ``lie``.
-    if channel.domain == 1:
-        return Audit(Fraction(1), channel.max_ratio, "any report", (0, 0))
-    output = "a row whose signs of 0 and 1 differ, the sign of 0"
-    return Audit(ratio, channel.max_ratio, output, (0, 1))
+    def audit(self) -> Audit:
+        # The row does not depend on the item; given it, one sign has weight ``truth`` and the other
+        # ``lie``.
+        if self.domain == 1:
+            return Audit(Fraction(1), self.max_ratio, "any report", (0, 0))
+        output = "a row whose signs of 0 and 1 differ, the sign of 0"
+        return Audit(self._choice.ratio, self.max_ratio, output, (0, 1))
 
 
 def checked_size(name: str, value: object, least: int, most: int = 1 << 32) -> int:
@@ -225,22 +228,24 @@ class CellHashes(NamedTuple):
         return total
 
 
+def checked_hashes(hashes: int, width: int, seed: int) -> dict[str, int]:
+    """The sizes and the seed of `CellHashes` as integers; ValueError if one is out of range."""
+    width = checked_size("width", width, 2)
+    if width & (width - 1):
+        raise ValueError(f"width must be a power of two, got {shown(width)}")
+    seed, most = checked_size("seed", seed, 0), MOST_FUNCTIONS // (width.bit_length() - 1)
+    return {"hashes": checked_size("hashes", hashes, 1, most), "width": width, "seed": seed}
+
+
 @dataclass(frozen=True)
-class CellSketch(Oracle):
-    """The base of sketches of items that public functions hash into cells."""
+class _HashedCells:
+    """Public hash functions from items to a number of cells: a report is about one of these."""
+
+    privacy_source: ClassVar[str] = "Apple 2017"
 
     hashes: int = 256
     width: int = 1024
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        width = checked_size("width", self.width, 2)
-        if width & (width - 1):
-            raise ValueError(f"width must be a power of two, got {shown(width)}")
-        seed, most = checked_size("seed", self.seed, 0), MOST_FUNCTIONS // (width.bit_length() - 1)
-        hashes = checked_size("hashes", self.hashes, 1, most)
-        set_fields(self, hashes=hashes, width=width, seed=seed)
 
     @property
     def confusion(self) -> Fraction:
@@ -256,7 +261,7 @@ class CellSketch(Oracle):
 
 
 @dataclass(frozen=True)
-class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
+class HadamardCountMeanSketch(_HashedCells, SignSketch, Sketch):
     """HCMS, InpHTCMS: one Walsh-Hadamard coefficient of the hashed item, as one bit.
 
     Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
@@ -281,7 +286,9 @@ class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
         A parameter out of range.
     """
 
-    privacy_source: ClassVar[str] = "Apple 2017"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
 
     def _details(self) -> dict[str, Any]:
         sizes = {"hashes": self.hashes, "width": self.width, "seed": self.seed}
@@ -310,15 +317,6 @@ class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
     def least_alike(self) -> Fraction:
         return Fraction(self.width // 2 - 1, self.width - 1)  # cells that are all different
 
-    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
-        return variance_of_signs(self, self.confusion, squares, own)
-
-    def second_moment(self, aggregate: Aggregate) -> float:
-        return moment_of_signs(self, aggregate, self.hashes * (self.width - 1))
-
-    def audit(self) -> Audit:
-        return audit_of_signs(self, self._choice.ratio)
-
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         table = walsh_hadamard(aggregate.counts.astype(np.float64))
         return self._hashing.look_up(table, self._all(items)) / (aggregate.n * self.contrast)
@@ -344,7 +342,7 @@ class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
 
 
 @dataclass(frozen=True)
-class CountMeanSketch(CellSketch, Sketch):
+class CountMeanSketch(_HashedCells, Sketch):
     """CMS: the symmetric unary encoding of the hashed item.
 
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
@@ -363,7 +361,9 @@ class CountMeanSketch(CellSketch, Sketch):
         A parameter out of range.
     """
 
-    privacy_source: ClassVar[str] = "Apple 2017"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
 
     @property
     def batch_size(self) -> int:
@@ -534,7 +534,7 @@ _LARGEST_PRODUCT = 1 << 25  # how many products of signs are added up to compare
 
 
 @dataclass(frozen=True)
-class JLOracle(SignChannel, Sketch):
+class JLOracle(SignSketch, Sketch):
     """PROT-FO: one sign of a random projection of the item, by randomised response.
 
     Source: Bassily and Smith, STOC 2015, section 2.2, Algorithms 1 to 3.
@@ -603,15 +603,6 @@ class JLOracle(SignChannel, Sketch):
         minus = self._minus(np.arange(self.domain)[:, None], np.arange(self.rows))
         signs = 1 - 2 * minus.astype(np.float64)  # of which sums are whole numbers
         return Fraction(self.rows + int((signs @ signs.T).min()), 2 * self.rows)
-
-    def _user_variance(self, squares: Any, total: Any, own: Any) -> Any:
-        return variance_of_signs(self, self.confusion, squares, own)
-
-    def second_moment(self, aggregate: Aggregate) -> float:
-        return moment_of_signs(self, aggregate, self.rows)
-
-    def audit(self) -> Audit:
-        return audit_of_signs(self, self._choice.ratio)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         chosen, total = self._all(items), aggregate.counts.sum().astype(np.float64)

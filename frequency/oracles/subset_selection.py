@@ -25,14 +25,14 @@ from frequency.core import (
     population_mean,
     variance_of,
 )
-from frequency.oracles.unary_encoding import between, bits_at, column_sums, packed, within
+from frequency.oracles.unary_encoding import PackedBits, between, packed, within
 from mechdesign import Audit
 from mechdesign.base import BitSource, Floats, Items, exact_sum
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Oracle):
+class SubsetSelection(PackedBits, Oracle):
     """Subset selection: the least variance known for one report a user.
 
     Source: Ye and Barg, IEEE Trans. Inf. Theory 2018; Wang et al. 2016.
@@ -67,18 +67,6 @@ class SubsetSelection(Oracle):
     def support(self) -> Support:
         p = Fraction(self._inclusion, WORD)
         return Support(p, _other(self.domain, self.size, p))
-
-    @property
-    def batch_size(self) -> int:
-        return max(1, (1 << 22) // self.domain)
-
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
-
-    @property
-    def report_bits(self) -> int:
-        return self.domain
 
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "inclusion": str(self._inclusion)}
@@ -138,9 +126,6 @@ class SubsetSelection(Oracle):
         members = np.unpackbits(reports["bits"], axis=1, count=self.domain, bitorder="little")
         return (np.flatnonzero(members) % self.domain).reshape(-1, self.size)
 
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return column_sums(reports["bits"], self.domain)
-
     def consistent(self, aggregate: Aggregate) -> bool:
         return (
             between(aggregate.counts, aggregate.n)
@@ -192,9 +177,6 @@ class SubsetSelection(Oracle):
             np.put_along_axis(ones, chosen, True, axis=1)
             reports["bits"][start : start + step] = np.packbits(ones, axis=1, bitorder="little")
         return reports
-
-    def likelihood(self, reports: Reports, items: Items) -> Items:
-        return bits_at(reports["bits"], items)
 
     # A set moved around the items, as if they were on a circle: of all places to which it is moved
     # every item is in the set for as many as it has items.

@@ -84,12 +84,33 @@ def unary_step(bits: UnaryBits, places: int) -> dict[str, Any]:
 _FEW = 8  # of more items, that all bits are set is negligible for privacy
 
 
-@dataclass(frozen=True)
-class UnaryEncoding(Oracle):
-    """Every bit by itself: 1 with probability p for the user's item, and q for the others.
+class PackedBits:
+    """Reports of a bit for each item, packed, the least significant first; unused bits are 0."""
 
-    Bits are packed, the least significant first; unused bits are 0.
-    """
+    domain: int
+
+    @property
+    def batch_size(self) -> int:
+        return max(1, (1 << 22) // self.domain)
+
+    @cached_property
+    def report_dtype(self) -> np.dtype[np.void]:
+        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
+
+    @property
+    def report_bits(self) -> int:
+        return self.domain
+
+    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        return column_sums(reports["bits"], self.domain)
+
+    def likelihood(self, reports: Reports, items: Items) -> Items:
+        return bits_at(reports["bits"], items)
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(PackedBits, Oracle):
+    """Every bit by itself: 1 with probability p for the user's item, and q for the others."""
 
     privacy_source: ClassVar[str] = "thesis, section 2.4.2"
 
@@ -105,26 +126,8 @@ class UnaryEncoding(Oracle):
     def _details(self) -> dict[str, Any]:
         return {"p": str(self._ones.own), "q": str(self._ones.other)}
 
-    @property
-    def batch_size(self) -> int:
-        return max(1, (1 << 22) // self.domain)
-
-    @cached_property
-    def report_dtype(self) -> np.dtype[np.void]:
-        return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
-
-    @property
-    def report_bits(self) -> int:
-        return self.domain
-
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return within(reports["bits"], self.domain)
-
-    def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
-        return column_sums(reports["bits"], self.domain)
-
-    def likelihood(self, reports: Reports, items: Items) -> Items:
-        return bits_at(reports["bits"], items)
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return between(aggregate.counts, aggregate.n)

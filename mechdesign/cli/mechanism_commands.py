@@ -14,17 +14,14 @@ from typing import Any, cast
 from mechdesign import losses, named
 from mechdesign.base import brief, exact, headless_rows, printable
 from mechdesign.cli.options import (
-    PICTURES,
-    AddCommand,
-    add_copied,
-    add_force,
-    add_prior,
-    add_privacy,
-    add_properties,
-    add_seed,
-    add_spreadsheet,
-    add_statement,
-    check_written,
+    COPIED,
+    FORCE,
+    PRIOR,
+    PRIVACY,
+    PROPERTIES,
+    SEED,
+    SPREADSHEET,
+    command,
     generator_of,
     member_of,
     prior_of,
@@ -32,7 +29,6 @@ from mechdesign.cli.options import (
     release_in,
     save_figure,
     say,
-    separator_of,
     warn_of_epsilon,
 )
 from mechdesign.exceptions import InexactNumber, InvalidTable, PrivacyViolation
@@ -41,7 +37,7 @@ from mechdesign.mechanism.comparison import UNBIASED, StandardErrors, compare
 from mechdesign.mechanism.explanation import explain
 from mechdesign.mechanism.mechanism import Mechanism, release_column
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
-from mechdesign.optimisation.optimal import Design, checked, design
+from mechdesign.optimisation.optimal import checked, design
 from mechdesign.privacy import Metric, Neighbours
 from mechdesign.properties import SEVEN, OutputRatio
 
@@ -51,10 +47,10 @@ from mechdesign.properties import SEVEN, OutputRatio
 
 _RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10})", re.ASCII)
 _BAND = re.compile(r"(-?[0-9]{1,10})(?:-(-?[0-9]{1,10}))?", re.ASCII)
-_LARGEST = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _POWER = re.compile(r"L(-?[0-9][0-9./e]*)", re.ASCII)
+_LARGEST = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
-REQUIREMENTS = """requirements:
+_NOTES_OF_REQUIREMENTS = """requirements:
   OUT and IN are counts: with --at-least 0,0=0.6 the answer to 0 is 0 at least six times in ten;\
  --at-most alike
   within D=P: whatever the count, the error is at most D with probability at least P
@@ -62,51 +58,33 @@ REQUIREMENTS = """requirements:
   numbers are exact: 0.6, 3/5"""
 
 
-def add_requirements(parser: argparse.ArgumentParser) -> None:
-    """Add what `properties_of` looks at."""
-    add_properties(
-        parser, "RH RM CH CM F WH S OR or OR:beta, see below, or one of your own (--import)"
-    )
-    for name, form, what in (
-        ("at-least", "OUT,IN=P", "the answer to count IN is OUT with probability at least P"),
-        ("at-most", "OUT,IN=P", "the answer to count IN is OUT with probability at most P"),
-        ("within", "D=P", "errors are at most D with probability at least P"),
-    ):
-        parser.add_argument(
-            f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated"
-        )
-    parser.add_argument(
-        "--unbiased",
-        action="store_true",
-        help="the expected answer is the true count; ask for wider --outputs, too",
-    )
+_REQUIREMENTS = """
+--at-least OUT,IN=P [repeated]  the answer to count IN is OUT with probability at least P
+--at-most OUT,IN=P [repeated]  the answer to count IN is OUT with probability at most P
+--within D=P [repeated]  errors are at most D with probability at least P
+--unbiased  the expected answer is the true count; ask for wider --outputs, too
+"""
+
+_LOSS = """
+--loss LOSS  L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2; total, for the
+    unbiased estimate of totals; or MODULE.NAME, a class of yours
+--cost CSV [file]  instead of a loss: a table of exact costs >= 0, a line for each output, a cell
+    for each input; maybe with labels around it, those of --outputs and of the counts
+--distance D [int, default 0]  errors of at most D steps cost nothing
+--worst-case  minimise the worst expected loss over inputs, not the average; with --prior the worst
+    weighted one
+"""
 
 
 def properties_of(options: argparse.Namespace) -> list[str]:
     """The properties asked for, as `mechdesign.properties.resolve` reads them."""
     return [
-        *options.properties,
+        *options.property,
         *(f"at-least:{text}" for text in options.at_least),
         *(f"at-most:{text}" for text in options.at_most),
         *(f"within:{text}" for text in options.within),
         *["unbiased"] * options.unbiased,
     ]
-
-
-def add_values(parser: argparse.ArgumentParser) -> None:
-    """Add what `inputs_of` and `outputs_of` look at."""
-    parser.add_argument(
-        "--n",
-        required=True,
-        metavar="N",
-        help="number of respondents; counts are 0 .. n. 3,4: pairs of counts 0 .. 3 and 0 .. 4",
-    )
-    parser.add_argument(
-        "--outputs",
-        metavar="LOW:HIGH",
-        help="what may be answered: whole numbers, such as -5:25, or bands of them, such as"
-        " 0-4,5-9,10-20 (default: the counts)",
-    )
 
 
 def inputs_of(options: argparse.Namespace) -> int | CountPairs:
@@ -132,35 +110,6 @@ def outputs_of(options: argparse.Namespace) -> Values | None:
             f" {options.outputs[:40]!r}"
         )
     return Bands(ends)
-
-
-def add_loss(parser: argparse.ArgumentParser) -> None:
-    """Add what `loss_of` looks at, without the prior."""
-    parser.add_argument(
-        "--loss",
-        help="L0 (default), L1, L2, or Lp for any p >= 0, such as L0.5 or L3/2; total, for the"
-        " unbiased estimate of totals; or MODULE.NAME, a class of yours",
-    )
-    parser.add_argument(
-        "--cost",
-        type=Path,
-        metavar="CSV",
-        help="instead of a loss: a table of exact costs >= 0, a line for each output, a cell for"
-        " each input; maybe with labels around it, those of --outputs and of the counts",
-    )
-    parser.add_argument(
-        "--distance",
-        type=int,
-        default=0,
-        metavar="D",
-        help="errors of at most D steps cost nothing (default 0)",
-    )
-    parser.add_argument(
-        "--worst-case",
-        action="store_true",
-        help="minimise the worst expected loss over inputs, not the average; with --prior the worst"
-        " weighted one",
-    )
 
 
 def loss_of(options: argparse.Namespace, outputs: Values, inputs: Values) -> Loss:
@@ -229,98 +178,43 @@ _DISTANCES = """neighbours:
   neighbours"""
 
 
-def add_design(add: AddCommand) -> None:
-    """Add ``design``."""
-    chosen = add(
-        "design",
-        _design,
-        "find the best mechanism with the given properties, and prove that it is",
-        "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot"
-        " wm.png",
-    )
-    meanings = "\n".join(
-        f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
-    )
-    chosen.epilog = f"properties:\n{meanings}\n\n{REQUIREMENTS}\n\n{_DISTANCES}\n\n{chosen.epilog}"
-    add_values(chosen)
-    add_privacy(chosen)
-    chosen.add_argument(
-        "--neighbours",
-        default="adjacent",
-        help="adjacent (default), all, a distance, or a .csv file, see below",
-    )
-    add_loss(chosen)
-    add_prior(chosen, "the counts 0 .. n")
-    add_requirements(chosen)
-    chosen.add_argument(
-        "--out",
-        type=Path,
-        help="write the mechanism: .json (exact, with the certificate), .csv or .npz",
-    )
-    chosen.add_argument("--plot", type=Path, help="write a heatmap (.png, .pdf, .svg)")
-    chosen.add_argument(
-        "--canonical",
-        action="store_true",
-        help="of all optimal mechanisms the one of least expected squared error, with a second"
-        " proof",
-    )
-    chosen.add_argument(
-        "--however-large",
-        action="store_true",
-        help="try also what would take more than a day or 16 GiB",
-    )
-    add_force(chosen)
+_MEANINGS = "\n".join(
+    f"  {(kind.__doc__ or '').splitlines()[0]}" for kind in (*map(type, SEVEN), OutputRatio)
+)
 
 
-def add_audit(add: AddCommand) -> None:
-    """Add ``audit``."""
-    chosen = add(
-        "audit",
-        _audit,
-        "check the file of a mechanism or of a release of counts: digest, tables, privacy,"
-        " certificate",
-        "audit wm.json",
-    )
-    chosen.add_argument("file", type=Path)
-
-
-def add_compare(add: AddCommand) -> None:
-    """Add ``compare``."""
-    chosen = add(
-        "compare",
-        _compare,
-        "a table of the named mechanisms GM, EM, UM, WM, and of files",
-        "compare --n 8 --alpha 9/10 wm.json",
-    )
-    add_statement(chosen)
-    chosen.add_argument("files", type=Path, nargs="*", help="mechanisms to add to the table")
-    add_prior(chosen, "the counts 0 .. n")
-    add_loss(chosen)
-    add_requirements(chosen)
-
-
-def add_plot(add: AddCommand) -> None:
-    """Add ``plot``."""
-    chosen = add(
-        "plot", _plot, "draw mechanism files", "plot wm.json --kind errors --out errors.png"
-    )
-    chosen.add_argument("files", type=Path, nargs="+")
-    chosen.add_argument(
-        "--kind",
-        choices=["heatmap", "errors", "tail"],
-        default="heatmap",
-        help=(
-            "the table; the distribution of errors; or the chance of an error above d, for uniform"
-            " inputs"
-        ),
-    )
-    chosen.add_argument("--out", type=Path, required=True, help=".png, .pdf or .svg")
-    add_force(chosen)
-
-
-def _design(options: argparse.Namespace) -> int:
-    check_written(options, options.out, ".json", ".csv", ".npz")
-    check_written(options, options.plot, *PICTURES)
+@command(
+    "design",
+    "find the best mechanism with the given properties, and prove that it is",
+    "design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json --plot wm.png",
+    """
+    --n N [required]  number of respondents; counts are 0 .. n. 3,4: pairs of counts 0 .. 3 and
+        0 .. 4
+    --outputs LOW:HIGH  what may be answered: whole numbers, such as -5:25, or bands of them, such
+        as 0-4,5-9,10-20 (default: the counts)
+    """,
+    PRIVACY,
+    """
+    --neighbours WHICH [default adjacent]  adjacent, all, a distance, or a .csv file, see below
+    """,
+    _LOSS,
+    PRIOR,
+    """
+    --property NAME [repeated]  RH RM CH CM F WH S OR or OR:beta, see below, or one of your own
+        (--import)
+    """,
+    _REQUIREMENTS,
+    """
+    --out FILE [.json .csv .npz]  write the mechanism; .json is exact, with the certificate
+    --plot FILE [.png .pdf .svg]  write a heatmap
+    --canonical  of all optimal mechanisms the one of least expected squared error, with a second
+        proof
+    --however-large  try also what would take more than a day or 16 GiB
+    """,
+    FORCE,
+    notes=f"properties:\n{_MEANINGS}\n\n{_NOTES_OF_REQUIREMENTS}\n\n{_DISTANCES}",
+)
+def run_design(options: argparse.Namespace) -> None:
     mechanism, note = _designed(options)
     _describe(mechanism, prior_of(options, mechanism.inputs))
     if note:
@@ -333,7 +227,6 @@ def _design(options: argparse.Namespace) -> int:
 
         title = f"n = {options.n}, alpha = {mechanism.privacy.alpha}"
         save_figure(plot.heatmaps({title: mechanism}), options.plot)
-    return 0
 
 
 def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
@@ -363,14 +256,10 @@ def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
         progress=True,
         however_large=options.however_large,
     )
-    return designed.mechanism, _tie_of(designed)
-
-
-def _tie_of(designed: Design) -> str:
     if designed.canonical is None:
-        return ""
+        return designed.mechanism, ""
     others = "there is no other (proved)" if designed.unique else "others are not excluded"
-    return (
+    return designed.mechanism, (
         f"canonical    expected squared error {brief(designed.canonical.objective, 10)}, the least"
         f" of all optimal mechanisms (proved); {others}"
     )
@@ -434,26 +323,41 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
         say(f"certificate  {mechanism.certificate}")
 
 
-def _audit(options: argparse.Namespace) -> int:
+@command(
+    "audit",
+    "check the file of a mechanism or of a release of counts: digest, tables, privacy, certificate",
+    "audit wm.json",
+    "file [file]",
+)
+def run_audit(options: argparse.Namespace) -> int:
     try:
-        _audit_file(options.file)
+        release = release_in(options.file)
+        if release is None:
+            _describe(Mechanism.load(options.file))
+            parts = "digest, table, privacy and certificate"
+        else:
+            print(release.statement)
+            parts = "digest, mechanisms, privacy and released counts"
     except PrivacyViolation as error:  # which knows of a table, and of no file
         say(f"mechdesign: {options.file}: {error}", sys.stderr)
         return 1
+    say(f"{options.file}: {parts} checked")
     return 0
 
 
-def _audit_file(file: Path) -> None:
-    release = release_in(file)
-    if release is None:
-        _describe(Mechanism.load(file))
-        say(f"{file}: digest, table, privacy and certificate checked")
-    else:
-        print(release.statement)
-        say(f"{file}: digest, mechanisms, privacy and released counts checked")
-
-
-def _compare(options: argparse.Namespace) -> int:
+@command(
+    "compare",
+    "a table of the named mechanisms GM, EM, UM, WM, and of files",
+    "compare --n 8 --alpha 9/10 wm.json",
+    "--n N [int, required]  number of respondents; counts are 0 .. n",
+    PRIVACY,
+    "files [file, repeated, optional]  mechanisms to add to the table",
+    PRIOR,
+    _LOSS,
+    PROPERTIES,
+    _REQUIREMENTS,
+)
+def run_compare(options: argparse.Namespace) -> None:
     alpha, prior = privacy_of(options).alpha, prior_of(options, options.n + 1)
     table = {
         "GM": named.geometric(options.n, alpha=alpha),
@@ -474,13 +378,23 @@ def _compare(options: argparse.Namespace) -> int:
     compared = compare(table, prior, losses=asked, properties=properties_of(options))
     print(f"for {'uniformly distributed counts' if prior is None else 'counts from the prior'}")
     print(compared)
-    return 0
 
 
-def _plot(options: argparse.Namespace) -> int:
+@command(
+    "plot",
+    "draw mechanism files",
+    "plot wm.json --kind errors --out errors.png",
+    """
+    files [file, repeated]
+    --kind [heatmap|errors|tail, default heatmap]  the table; the distribution of errors; or the
+        chance of an error above d, for uniform inputs
+    --out FILE [.png .pdf .svg, required]
+    """,
+    FORCE,
+)
+def run_plot(options: argparse.Namespace) -> None:
     from mechdesign import plot
 
-    check_written(options, options.out, *PICTURES)
     mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
@@ -491,33 +405,25 @@ def _plot(options: argparse.Namespace) -> int:
         )
         figure.suptitle(f"counts uniform on 0 .. {len(uniform) - 1}")
     save_figure(figure, options.out)
-    return 0
 
 
-def add_explain(add: AddCommand) -> None:
-    """Add ``explain``."""
-    chosen = add(
-        "explain",
-        _explain,
-        "say in words how far off published counts are, what they tell, and what one person risks",
-        "explain wm.json --prior binomial:1/3 --plot wm-explained.png",
-    )
-    chosen.add_argument(
-        "file", type=Path, help="the mechanism, or a released table of counts (.json)"
-    )
-    add_prior(chosen)
-    chosen.add_argument(
-        "--json", action="store_true", help="print JSON: exact fractions beside decimals"
-    )
-    chosen.add_argument("--plot", type=Path, help="draw one page (.png, .pdf, .svg)")
-    add_force(chosen)
-
-
-def _explain(options: argparse.Namespace) -> int:
-    check_written(options, options.plot, *PICTURES)
+@command(
+    "explain",
+    "say in words how far off published counts are, what they tell, and what one person risks",
+    "explain wm.json --prior binomial:1/3 --plot wm-explained.png",
+    "file [file]  the mechanism, or a released table of counts (.json)",
+    PRIOR,
+    """
+    --json  print JSON: exact fractions beside decimals
+    --plot FILE [.png .pdf .svg]  draw one page
+    """,
+    FORCE,
+)
+def run_explain(options: argparse.Namespace) -> None:
     release = release_in(options.file)
     if release is not None:
-        return _explain_release(options, release)
+        _explain_release(options, release)
+        return
     mechanism = Mechanism.load(options.file)
     explanation = explain(mechanism, prior_of(options, mechanism.inputs))
     print(
@@ -530,10 +436,9 @@ def _explain(options: argparse.Namespace) -> int:
 
         figure = plot.explanation_page(explanation)
         save_figure(figure, options.plot, stream=sys.stderr if options.json else None)
-    return 0
 
 
-def _explain_release(options: argparse.Namespace, release: Any) -> int:
+def _explain_release(options: argparse.Namespace, release: Any) -> None:
     """Explain a released table: whom it protects, and the mechanisms of its groups."""
     if options.plot is not None or options.prior is not None:
         raise ValueError("--plot and --prior are for the file of one mechanism, not of a table")
@@ -544,7 +449,7 @@ def _explain_release(options: argparse.Namespace, release: Any) -> int:
         ]
         content = {"statement": str(release.statement), "groups": groups}
         print(json.dumps(content, indent=1, allow_nan=False))
-        return 0
+        return
     print(release.statement)
     sizes = list(explanations)
     shown = dict.fromkeys([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
@@ -552,35 +457,25 @@ def _explain_release(options: argparse.Namespace, release: Any) -> int:
         print(f"\n--- groups of at most {size}\n\n{explanations[size]}")
     if len(shown) < len(sizes):
         print(f"\n{len(sizes)} sizes in all; --json explains each")
-    return 0
 
 
-def add_release(add: AddCommand) -> None:
-    """Add ``release``."""
-    chosen = add(
-        "release",
-        _release,
-        "apply a mechanism to a column of true counts",
-        "release wm.json --input true.csv --column count --out released.csv",
-    )
-    chosen.add_argument(
-        "file", type=Path, help="the mechanism (.json); a certificate in it is not read"
-    )
-    chosen.add_argument("--input", type=Path, required=True, help="CSV file with a header line")
-    chosen.add_argument(
-        "--column",
-        required=True,
-        help="the column of true counts; it is replaced, never copied. Of pairs of counts: A,B",
-    )
-    add_copied(chosen)
-    chosen.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    add_seed(chosen)
-    add_spreadsheet(chosen)
-    add_force(chosen)
-
-
-def _release(options: argparse.Namespace) -> int:
-    check_written(options, options.out, ".csv", sources=[options.file, options.input])
+@command(
+    "release",
+    "apply a mechanism to a column of true counts",
+    "release wm.json --input true.csv --column count --out released.csv",
+    """
+    file [file]  the mechanism (.json); a certificate in it is not read
+    --input FILE [file, required]  CSV file with a header line
+    --column COLUMN [required]  the column of true counts; it is replaced, never copied. Of pairs of
+        counts: A,B
+    --out FILE [.csv, required]  the file to write
+    """,
+    COPIED,
+    SEED,
+    SPREADSHEET,
+    FORCE,
+)
+def run_release(options: argparse.Namespace) -> None:
     mechanism = Mechanism.load(options.file, certificate=False)
     warn_of_epsilon(mechanism.privacy.epsilon)
     pairs = isinstance(mechanism.input_values, CountPairs)
@@ -594,7 +489,7 @@ def _release(options: argparse.Namespace) -> int:
         options.out,
         columns,
         options.keep,
-        separator=separator_of(options),
+        separator=options.separator,
         rng=generator_of(options, "these counts"),
         spreadsheet=options.spreadsheet,
     )
@@ -604,4 +499,3 @@ def _release(options: argparse.Namespace) -> int:
         sys.stderr,
     )
     say(f"wrote {options.out}: {read.rows} counts")
-    return 0

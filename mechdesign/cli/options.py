@@ -1,65 +1,267 @@
-"""The parts that commands share: their options, and checks of what they are to write."""
+"""Commands as tables of options, and the parts that they share: options, checks and messages."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import groupby
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
 from mechdesign import losses
 from mechdesign.accounting import Ledger
-from mechdesign.base import SEPARATORS, Rational, exact, format_of, headless_rows, printable
+from mechdesign.base import (
+    SEPARATORS,
+    Rational,
+    exact,
+    format_of,
+    headless_rows,
+    printable,
+    replacing,
+)
 from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
-PICTURES = (".png", ".pdf", ".svg")
+# ------------------------------------------------------------------------------------------------
+# Tables of options, of which commands are made.
 
-#: Adds a command, given its name, a function that runs it, a description and an example.
-#:
-#: The function returns the exit code.
-AddCommand: TypeAlias = Callable[
-    [str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser
-]
+# A row of a table is the name of an option, what its value is called, its properties in brackets,
+# and after two spaces its help, which goes on in indented lines:
+#
+#     --out FILE [.json .csv, required]  write the mechanism, exact in .json, for others to read
+#         and to audit
+#
+# Options without a value are true or false. The properties are
+#
+#     int, float, file, seed, ...  the type of the value, one of `_KINDS` or of the command's own
+#     a|b|c                        what may be chosen
+#     .json .csv                   the endings of a file that is written; before any work it is
+#                                  checked, also not to be a `file` of another option
+#     required, default X          as they say
+#     repeated                     a list; each use without a value stands for an empty text
+#     optional                     of an argument that is repeated: there may be none
+#     as NAME                      the name of the value in the namespace
+#
+# Rows that begin with "|" exclude each other; if one is required, one of them is.
 
+_ROW = re.compile(r"([a-z][a-z-]*|--[a-z-]+)(?: ([^ \[]+))?(?: \[(.+?)\])?(?:  (.*))?")
 
-def say(line: str, stream: TextIO | None = None) -> None:
-    """Print a line, to standard output if None, with unsafe characters escaped."""
-    print(printable(line), file=stream)
-
-
-def add_statement(parser: argparse.ArgumentParser) -> None:
-    """Add what `privacy_of` looks at, and ``--n``."""
-    parser.add_argument(
-        "--n", type=int, required=True, help="number of respondents; counts are 0 .. n"
-    )
-    add_privacy(parser)
-
-
-def add_privacy(parser: argparse.ArgumentParser) -> None:
-    """Add what `privacy_of` looks at."""
-    budget = parser.add_mutually_exclusive_group(required=True)
-    budget.add_argument("--alpha", help="exact, such as 9/10; alpha = exp(-epsilon)")
-    budget.add_argument("--epsilon", help="alpha is rounded so that privacy is at least as strong")
-    parser.add_argument(
-        "--allow-zero-epsilon",
-        action="store_true",
-        help="take epsilon 0 (alpha 1): answers that do not depend on the count",
-    )
+Kind: TypeAlias = Callable[[str], Any]
 
 
-def add_confidence(parser: argparse.ArgumentParser) -> None:
-    """Add ``--confidence``, which `confidence_of` looks at."""
-    parser.add_argument(
-        "--confidence", default="0.95", help="of the intervals, such as 0.95 (default)"
-    )
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
+    return int(text)
+
+
+def _separator(text: str) -> str:
+    names = ["tab" if each == "\t" else each for each in SEPARATORS]
+    if text not in names:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {' '.join(names)}")
+    return "\t" if text == "tab" else text
+
+
+def epsilon_in(text: str) -> str:
+    """Return a text, and warn if it is an epsilon above 10; what is none is for others to say."""
+    with suppress(ValueError, TypeError):
+        warn_of_epsilon(text)
+    return text
+
+
+def _alpha(text: str) -> str:
+    with suppress(ValueError, TypeError):
+        warn_of_epsilon(Privacy(alpha=text).epsilon)
+    return text
+
+
+_KINDS: Mapping[str, Kind] = {
+    "int": int,
+    "file": Path,
+    "seed": _seed,
+    "separator": _separator,
+    "epsilon": epsilon_in,
+    "alpha": _alpha,
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its options, and the function that carries it out and returns the exit code."""
+
+    name: str
+    text: str  # what it does
+    example: str
+    tables: Sequence[str]  # of options
+    notes: str  # the help ends with them and the example
+    kinds: Mapping[str, Kind]
+    carry_out: Callable[[argparse.Namespace], int | None]  # None stands for 0
+
+    def add_to(self, commands: Any) -> None:
+        """Add the command to the subparsers of the program."""
+        parser = commands.add_parser(
+            self.name,
+            help=self.text,
+            description=self.text,
+            epilog=f"{self.notes}\n\nexample:\n  mechdesign {self.example}".strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        files: dict[str, list[str]] = {}  # names of options, and endings of what is written
+        for table in (*self.tables, _IMPORT):
+            rows = filter(None, re.sub(r"\n +", " ", dedent(table)).splitlines())
+            for excluding, group in groupby(rows, lambda row: row.startswith("| ")):
+                options = [_option(row.removeprefix("| "), self.kinds) for row in group]
+                target = parser
+                if excluding:
+                    required = any("required" in given for _, _, given in options)
+                    target = parser.add_mutually_exclusive_group(required=required)
+                for name, endings, given in options:
+                    if excluding:
+                        given.pop("required", None)
+                    action = target.add_argument(name, **given)
+                    if action.type is Path:
+                        files[action.dest] = endings
+        parser.set_defaults(run=partial(self._run, files))
+
+    def _run(self, files: Mapping[str, Sequence[str]], options: argparse.Namespace) -> int:
+        """Check the files to write, and carry out the command."""
+        paths: list[tuple[str, Path]] = []
+        for name in files:
+            given = getattr(options, name)
+            paths += [(name, path) for path in (given if isinstance(given, list) else [given])]
+        paths = [(name, path) for name, path in paths if path is not None]
+        for name, target in paths:
+            if files[name]:
+                check_apart(target, *(path for other, path in paths if other != name))
+                check_target(target, options.force)
+                check_suffix(target, *files[name])
+        return self.carry_out(options) or 0
+
+
+def command(
+    name: str, text: str, example: str, *tables: str, notes: str = "", **kinds: Kind
+) -> Callable[[Callable[[argparse.Namespace], int | None]], Command]:
+    """Make a command of a function, with options from tables, perhaps of types of its own."""
+    return partial(Command, name, text, example, tables, notes, {**_KINDS, **kinds})
+
+
+def _option(row: str, kinds: Mapping[str, Kind]) -> tuple[str, list[str], dict[str, Any]]:
+    """Return an option's name, the endings of a file to write, and what argparse is given."""
+    found = _ROW.fullmatch(row)
+    if found is None:
+        raise ValueError(f"not an option of a command: {row}")
+    name, metavar, properties, text = found.groups(default="")
+    given: dict[str, Any] = {"metavar": metavar} if metavar else {}
+    endings: list[str] = []
+    words = properties.split(", ") if properties else []
+    for each in words:
+        word, _, value = each.partition(" ")
+        if word in kinds:
+            given["type"] = kinds[word]
+        elif word.startswith("."):
+            given["type"], endings = Path, each.split()
+            text += f" ({', '.join(endings)})"
+        elif "|" in word:
+            given["choices"] = word.split("|")
+        elif word == "as":
+            given["dest"] = value
+        elif word == "default":
+            given["default"] = value
+            text += f" (default {value})"
+        elif word == "required":
+            given["required"] = True
+        elif word not in ("repeated", "optional"):
+            raise ValueError(f"no property of an option: {each}")
+    repeated = "repeated" in words
+    if not name.startswith("--"):
+        if repeated:
+            given["nargs"] = "*" if "optional" in words else "+"
+    elif repeated:
+        given |= {"action": "append", "default": []}
+        if not metavar:
+            given |= {"action": "append_const", "const": given.pop("type")("")}
+        text += "; may be repeated"
+    elif not (metavar or "choices" in given):
+        given["action"] = "store_true"
+    return name, endings, given | {"help": text.strip() or None}
+
+
+# ------------------------------------------------------------------------------------------------
+# Options that commands share, and what is made of their values.
+
+_IMPORT = """
+--import MODULE [repeated, as imports]  import a module, installed or of this folder, or a file
+    mine.py, whose classes options and files name
+"""
+
+PRIVACY = """
+| --alpha ALPHA [alpha, required]  exact, such as 9/10; alpha = exp(-epsilon)
+| --epsilon EPSILON [epsilon]  alpha is rounded so that privacy is at least as strong
+--allow-zero-epsilon  take epsilon 0 (alpha 1): answers that do not depend on the count
+"""
+
+CONFIDENCE = """
+--confidence P [default 0.95]  of the intervals
+"""
+
+PRIOR = """
+--prior W0,W1,...  how likely the true counts are: weights of all of them in order, scaled to sum
+    to one, or binomial:P for respondents who count with probability P each (default: all alike)
+"""
+
+FORCE = """
+--force  overwrite files that exist
+"""
+
+PROPERTIES = """
+--property NAME [repeated]  what the mechanisms must have, as in design
+"""
+
+LABELLED_COUNTS = """
+counts [file]  CSV file without totals: a row for each row of the table, or with --count for each
+    cell
+--count COLUMN  the column of counts; the others are labels
+"""
+
+COPIED = """
+--keep COLUMN [repeated]  a column to copy unchanged
+--separator MARK [separator]  what separates cells, in both files: a tab (tab) or one of
+    , ; | (default: found from the header line)
+"""
+
+SEED = """
+--seed SEED [seed]  reproducible randomness, for experiments only: NOT private. A seed of its own: a
+    table drawn with the same one would share its random numbers
+"""
+
+SPREADSHEET = """
+--spreadsheet  put an apostrophe before texts in .csv files that a spreadsheet would take for
+    formulas, such as a label =A1
+"""
+
+RELEASE = f"""
+--out FILE [.json, required]  write the release, which may be published
+{CONFIDENCE}{SEED}{SPREADSHEET}{FORCE}
+"""
+
+DETAILS = """
+--detail NAME=VALUE [repeated]  of the task
+--like FILE [file]  a population to predict errors on (.csv): for each item in order a line that
+    ends in how many hold it, of tasks about ranges, prefixes and quantiles; of conjunctions
+    records, each a line of the attributes' values as numbers from 0 on
+--ledger FILE [file]  a budget (.json): take epsilon from what remains; nothing is spent
+"""
 
 
 def confidence_of(options: argparse.Namespace) -> float:
@@ -118,16 +320,6 @@ def member_of(text: str, option: str) -> Any:
     return member
 
 
-def add_prior(parser: argparse.ArgumentParser, what: str = "the true counts") -> None:
-    """Add ``--prior``, which `prior_of` looks at."""
-    parser.add_argument(
-        "--prior",
-        metavar="W0,W1,...",
-        help=f"how likely {what} are: weights of all of them in order, scaled to sum to one, or"
-        " binomial:P for respondents who count with probability P each (default: all alike)",
-    )
-
-
 def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] | None:
     """The prior over so many inputs that is asked for; None: uniform."""
     if options.prior is None:
@@ -136,103 +328,6 @@ def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] |
     if kind == "binomial" and colon:
         return losses.binomial(inputs - 1, p)
     return losses.prior_over(inputs, losses.prior(options.prior.split(",")))
-
-
-def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add ``--force``, which `check_targets` looks at."""
-    parser.add_argument("--force", action="store_true", help="overwrite files that exist")
-
-
-def add_properties(
-    parser: argparse.ArgumentParser, text: str = "what the mechanisms must have, as in design"
-) -> None:
-    """Add ``--property``."""
-    parser.add_argument(
-        "--property",
-        action="append",
-        default=[],
-        dest="properties",
-        metavar="NAME",
-        help=f"{text}; may be repeated",
-    )
-
-
-def add_labelled_counts(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add a table, and ``--count``, as `mechdesign.tables.axes.read_counts` reads it."""
-    parser.add_argument(
-        name,
-        type=Path,
-        help="CSV file without totals: a row for each row of the table, or with --count for each"
-        " cell",
-    )
-    parser.add_argument(
-        "--count", metavar="COLUMN", help="the column of counts; the others are labels"
-    )
-
-
-def add_copied(parser: argparse.ArgumentParser) -> None:
-    """Add ``--keep``, and ``--separator``, which `separator_of` looks at."""
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column to copy unchanged; may be repeated",
-    )
-    parser.add_argument(
-        "--separator",
-        choices=["tab" if each == "\t" else each for each in SEPARATORS],
-        help="what separates cells, in both files (default: found from the header line)",
-    )
-
-
-def separator_of(options: argparse.Namespace) -> str | None:
-    """Return what separates cells; None: what the header line tells."""
-    return "\t" if options.separator == "tab" else options.separator
-
-
-def add_release_files(parser: argparse.ArgumentParser, table: str) -> None:
-    """Add ``--out`` and ``--table``, which `check_release` looks at, and how they are written."""
-    parser.add_argument(
-        "--out", type=Path, required=True, help="write the release (.json), which may be published"
-    )
-    parser.add_argument("--table", type=Path, help=table)
-    add_confidence(parser)
-    add_seed(parser)
-    add_spreadsheet(parser)
-    add_force(parser)
-
-
-def check_release(options: argparse.Namespace, source: Path) -> None:
-    """Raise ValueError for a release or a table that cannot or must not be written."""
-    check_written(options, options.out, ".json", sources=[source])
-    check_written(options, options.table, ".csv", sources=[source])
-
-
-def add_details(parser: argparse.ArgumentParser) -> None:
-    """Add ``--detail``, ``--like`` and ``--ledger``: see `details_of` and `ledger_of`."""
-    parser.add_argument(
-        "--detail",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the task; may be repeated",
-    )
-    parser.add_argument(
-        "--like",
-        type=Path,
-        metavar="FILE",
-        help=(
-            "a population to predict errors on (.csv): for each item in order a line that ends in"
-            " how many hold it, of tasks about ranges, prefixes and quantiles; of conjunctions"
-            " records, each a line of the attributes' values as numbers from 0 on"
-        ),
-    )
-    parser.add_argument(
-        "--ledger",
-        type=Path,
-        help="a budget (.json): take epsilon from what remains; nothing is spent",
-    )
 
 
 def ledger_of(options: argparse.Namespace) -> Ledger | None:
@@ -285,21 +380,6 @@ def _detail(text: str) -> tuple[str, int | bool | str]:
     return name, int(value) if value.isascii() and value.isdigit() else value
 
 
-def add_seed(
-    parser: argparse.ArgumentParser,
-    text: str = "reproducible randomness, for experiments only: NOT private. A seed of its own: a"
-    " table drawn with the same one would share its random numbers",
-) -> None:
-    """Add ``--seed``, which `generator_of` looks at where privacy depends on it."""
-    parser.add_argument("--seed", type=_seed, help=text)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a seed is an integer >= 0, got {text!r}")
-    return int(text)
-
-
 def generator_of(options: argparse.Namespace, what: str) -> np.random.Generator | None:
     """Secure randomness (None), or that of ``--seed``: ``what`` is then said not to be private."""
     if options.seed is None:
@@ -309,16 +389,6 @@ def generator_of(options: argparse.Namespace, what: str) -> np.random.Generator 
         sys.stderr,
     )
     return np.random.default_rng(options.seed)
-
-
-def add_spreadsheet(parser: argparse.ArgumentParser) -> None:
-    """Add ``--spreadsheet``."""
-    parser.add_argument(
-        "--spreadsheet",
-        action="store_true",
-        help="put an apostrophe before texts in .csv files that a spreadsheet would take for"
-        " formulas, such as a label =A1",
-    )
 
 
 def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent") -> Privacy:
@@ -337,19 +407,6 @@ def privacy_of(options: argparse.Namespace, neighbours: Neighbours = "adjacent")
 
 
 _WEAK = 10  # epsilons above it are warned of
-
-
-def warn_of(options: argparse.Namespace) -> None:
-    """Warn of every epsilon above 10 that a command is given; what is none is for it to say."""
-    asked = vars(options)
-    given: list[Any] = [asked.get(name) for name in ("epsilon", "local", "spend")]
-    given += [epsilon for _, epsilon in asked.get("margins", [])]
-    for text in given:
-        with suppress(ValueError, TypeError):
-            warn_of_epsilon(text)
-    alpha: Any = asked.get("alpha")
-    with suppress(ValueError, TypeError):
-        warn_of_epsilon(Privacy(alpha=alpha).epsilon)
 
 
 def warn_of_epsilon(epsilon: float | Rational) -> None:
@@ -376,18 +433,20 @@ def release_in(path: Path) -> Any:
     return None if kind is None else kind.load().load(path)
 
 
-def check_written(
-    options: argparse.Namespace,
-    target: Path | None,
-    *suffixes: str,
-    sources: Iterable[Path | None] = (),
-) -> None:
-    """Raise ValueError, before any work, for a file that cannot or must not be written."""
-    # A good one is not read, has one of these suffixes, and passes `check_targets`.
-    if target is not None:
-        check_apart(target, *(source for source in sources if source is not None))
-        check_targets(options, target)
-        check_suffix(target, *suffixes)
+# ------------------------------------------------------------------------------------------------
+# What commands print and write.
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """Print a line, to standard output if None, with unsafe characters escaped."""
+    print(printable(line), file=stream)
+
+
+def write_text(target: Path, text: str, note: str = "", stream: TextIO | None = None) -> None:
+    """Write a text, and say so with a note."""
+    with replacing(target) as file:
+        file.write(text.encode())
+    say(f"wrote {target}{note}", stream)
 
 
 def save_figure(figure: Any, target: Path, note: str = "", stream: TextIO | None = None) -> None:
@@ -398,20 +457,16 @@ def save_figure(figure: Any, target: Path, note: str = "", stream: TextIO | None
     say(f"wrote {target}{note}", stream)
 
 
-def check_targets(options: argparse.Namespace, *targets: Path | None) -> None:
+def check_target(target: Path, force: bool) -> None:
     """Raise ValueError, before any work, for a file that cannot or must not be written."""
-    # An existing file is overwritten only if the options say so.
-    for target in targets:
-        if target is None:
-            continue
-        if target.is_dir() or not target.name:
-            raise ValueError(f"{target} is a directory")
-        if target.is_symlink() and not target.exists():
-            raise ValueError(f"{target} is a symbolic link that leads nowhere")
-        if target.exists() and not options.force:
-            raise ValueError(f"{target} exists; use --force to overwrite it")
-        if not target.parent.is_dir():
-            raise ValueError(f"{target.parent} is not a directory")
+    if target.is_dir() or not target.name:
+        raise ValueError(f"{target} is a directory")
+    if target.is_symlink() and not target.exists():
+        raise ValueError(f"{target} is a symbolic link that leads nowhere")
+    if target.exists() and not force:
+        raise ValueError(f"{target} exists; use --force to overwrite it")
+    if not target.parent.is_dir():
+        raise ValueError(f"{target.parent} is not a directory")
 
 
 def check_apart(target: Path, *sources: Path) -> None:

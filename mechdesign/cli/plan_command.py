@@ -9,109 +9,58 @@ from typing import Any
 
 from mechdesign.accounting import Ledger
 from mechdesign.accounting.pair_law import exp_above
-from mechdesign.base import replacing, rounded_up
+from mechdesign.base import rounded_up
 from mechdesign.cli.options import (
-    PICTURES,
-    AddCommand,
-    add_details,
-    add_force,
-    check_written,
+    DETAILS,
+    FORCE,
+    command,
     details_of,
     ledger_of,
     member_of,
     release_in,
     save_figure,
     say,
+    write_text,
 )
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.planning.planner import known_task, plan, task_key
 from mechdesign.planning.trust import LOCAL
 
 
-def add_plan(add: AddCommand) -> None:
-    """Add ``plan``."""
-    chosen = add(
-        "plan",
-        _plan,
-        "rank the protocols for a task: by error, or by the epsilon or the number of users that an"
-        " error takes",
-        "plan ranges --domain 128 --n 100000 --epsilon 1\n  mechdesign plan marginals --domain"
-        " age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3\n  mechdesign plan count"
-        " --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM\n"
-        "  mechdesign plan frequencies --domain 64"
-        " --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled\n"
-        "  mechdesign plan frequencies --domain 16 --n 100000 --epsilon 4 --days 30 --changes 1",
-    )
-    chosen.add_argument(
-        "task",
-        help=(
-            "count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,"
-            " shaped, conjunctions, curated-ranges, curated-marginals,"
-            " curated-quantiles, ..."
-        ),
-    )
-    chosen.add_argument(
-        "--domain",
-        help=(
-            "items, respondents in the group, or bits of an item; several attributes: 5,2,2 or"
-            " age=5,smokes=2"
-        ),
-    )
-    chosen.add_argument(
-        "--n",
-        type=int,
-        help=(
-            "number of users who report; of n, epsilon and error give two; of count the respondents"
-            " in the group, instead of --domain"
-        ),
-    )
-    chosen.add_argument(
-        "--epsilon", help="privacy loss of a report; with --trust that of what is published of all"
-    )
-    chosen.add_argument(
-        "--trust",
-        default=LOCAL,
-        metavar="WHOM",
-        help=(
-            "local: nobody (the default); shuffled: a shuffler, who publishes reports without their"
-            " senders, needs --delta; curator: one who knows all values"
-        ),
-    )
-    chosen.add_argument(
-        "--delta",
-        help="of the promise about all users, with --trust shuffled or a curator: far below 1/n",
-    )
-    chosen.add_argument(
-        "--error", help="target, in the task's unit, which the first line of the table states"
-    )
-    chosen.add_argument(
-        "--days",
-        type=int,
-        help=(
-            "of frequencies: on how many days the same users are asked; epsilon is then that of all"
-            " days together"
-        ),
-    )
-    chosen.add_argument(
-        "--changes", type=int, help="how often a user's value changes at most; with --days"
-    )
-    chosen.add_argument("--day", help="epsilon of one day; with --days, which chooses one if not")
-    add_details(chosen)
-    chosen.add_argument(
-        "--candidate",
-        action="append",
-        default=[],
-        metavar="MODULE.NAME",
-        help="a class of yours to rank with the others; may be repeated",
-    )
-    chosen.add_argument("--out", type=Path, help="write the table (.csv)")
-    chosen.add_argument("--plot", type=Path, help="draw error against epsilon (.png, .pdf, .svg)")
-    add_force(chosen)
-
-
-def _plan(options: argparse.Namespace) -> int:
-    check_written(options, options.out, ".csv")
-    check_written(options, options.plot, *PICTURES)
+@command(
+    "plan",
+    "rank the protocols for a task: by error, or by the epsilon or the number of users that an"
+    " error takes",
+    """plan ranges --domain 128 --n 100000 --epsilon 1
+  mechdesign plan marginals --domain age=5,smokes=2,works=2 --n 10000 --error 0.05 --detail k=3
+  mechdesign plan count --domain 8 --error 0.3 --detail loss=L0 --detail properties=WH,CM
+  mechdesign plan frequencies --domain 64 --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled
+  mechdesign plan frequencies --domain 16 --n 100000 --epsilon 4 --days 30 --changes 1""",
+    f"""
+    task  count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, shaped,
+        conjunctions, curated-ranges, curated-marginals, curated-quantiles, ...
+    --domain DOMAIN  items, respondents in the group, or bits of an item; several attributes: 5,2,2
+        or age=5,smokes=2
+    --n N [int]  number of users who report; of n, epsilon and error give two; of count the
+        respondents in the group, instead of --domain
+    --epsilon EPSILON [epsilon]  privacy loss of a report; with --trust that of what is published of
+        all
+    --trust WHOM [default {LOCAL}]  local: nobody; shuffled: a shuffler, who publishes reports
+        without their senders, needs --delta; curator: one who knows all values
+    --delta DELTA  of the promise about all users, with --trust shuffled or a curator: far below 1/n
+    --error ERROR  target, in the task's unit, which the first line of the table states
+    --days DAYS [int]  of frequencies: on how many days the same users are asked; epsilon is then
+        that of all days together
+    --changes CHANGES [int]  how often a user's value changes at most; with --days
+    --day EPSILON  epsilon of one day; with --days, which chooses one if not
+    --candidate MODULE.NAME [repeated]  a class of yours to rank with the others
+    --out FILE [.csv]  write the table
+    --plot FILE [.png .pdf .svg]  draw error against epsilon
+    """,
+    DETAILS,
+    FORCE,
+)
+def run_plan(options: argparse.Namespace) -> None:
     domain, n = _asked(options)
     details = details_of(options, 0 if isinstance(domain, int) else len(domain))
     for name in ("days", "changes", "day"):
@@ -132,12 +81,9 @@ def _plan(options: argparse.Namespace) -> int:
     )
     print(result)
     if options.out is not None:
-        with replacing(options.out) as stream:
-            stream.write(result.csv().encode())
-        say(f"wrote {options.out}")
+        write_text(options.out, result.csv())
     if options.plot is not None:
         save_figure(result.plot(), options.plot)
-    return 0
 
 
 def _asked(options: argparse.Namespace) -> tuple[int | list[int] | dict[str, int], int | None]:
@@ -176,42 +122,27 @@ def _whole(text: str) -> int:
 _LARGEST_IN_ODDS = 20  # factors beyond e to this are no help to anybody
 
 
-def add_ledger(add: AddCommand) -> None:
-    """Add ``ledger``."""
-    chosen = add(
-        "ledger",
-        _ledger,
-        "keep the privacy budget of users in a file: make it, show it, spend from it",
-        "ledger budget.json --epsilon 1\n  mechdesign ledger budget.json --spend 0.4 --what ages"
-        " --reports\n  mechdesign ledger budget.json",
-    )
-    chosen.add_argument("file", type=Path, help="the ledger (.json)")
-    budget = chosen.add_argument_group("to make it")
-    budget.add_argument("--epsilon", help="the budget of each user, in all")
-    budget.add_argument("--delta", help="of (epsilon, delta)-privacy (default 0)")
-    budget.add_argument("--local", help="the budget of what the reports of a user tell, in all")
-    spent = chosen.add_argument_group("to spend from it, before users report or counts are drawn")
-    spent.add_argument(
-        "--spend",
-        metavar="COST",
-        help="an epsilon, or the file of a mechanism for counts or of a release of a table",
-    )
-    spent.add_argument("--what", metavar="NAME", help="what is collected or released: a new name")
-    spent.add_argument(
-        "--users",
-        action="append",
-        metavar="GROUP",
-        help="from this group only, which shares no user with groups of other names; may be"
-        " repeated; default: all users",
-    )
-    spent.add_argument(
-        "--reports",
-        action="store_true",
-        help="users randomise what they report: the epsilon is that of each report, too",
-    )
-
-
-def _ledger(options: argparse.Namespace) -> int:
+@command(
+    "ledger",
+    "keep the privacy budget of users in a file: make it, show it, spend from it",
+    """ledger budget.json --epsilon 1
+  mechdesign ledger budget.json --spend 0.4 --what ages --reports
+  mechdesign ledger budget.json""",
+    """
+    file [file]  the ledger (.json)
+    --epsilon EPSILON [epsilon]  to make it: the budget of each user, in all
+    --delta DELTA  to make it: that of (epsilon, delta)-privacy (default 0)
+    --local EPSILON [epsilon]  to make it: the budget of what the reports of a user tell, in all
+    --spend COST [epsilon]  to spend from it, before users report or counts are drawn: an epsilon,
+        or the file of a mechanism for counts or of a release of a table
+    --what NAME  what is collected or released: a new name; with --spend
+    --users GROUP [repeated]  spend from this group only, which shares no user with groups of other
+        names (default: all users)
+    --reports  users randomise what they report: the epsilon that is spent is that of each report,
+        too
+    """,
+)
+def run_ledger(options: argparse.Namespace) -> None:
     if (options.spend is None) != (options.what is None):
         raise ValueError("--spend and --what go together: what is spent, and on what")
     if options.spend is None and (options.users or options.reports):
@@ -224,7 +155,7 @@ def _ledger(options: argparse.Namespace) -> int:
         cost = _cost(options.spend)
         local = cost if options.reports else None
         spend = partial(
-            Ledger.spend, cost=cost, what=options.what, users=options.users, local=local
+            Ledger.spend, cost=cost, what=options.what, users=options.users or None, local=local
         )
         if options.epsilon is not None:
             spend(Ledger(*budget))  # what is refused makes no file
@@ -238,7 +169,6 @@ def _ledger(options: argparse.Namespace) -> int:
             f"in odds: all that was spent changes those for a fact about one user by a factor of at"
             f" most {spent}, the whole budget by {most}"
         )
-    return 0
 
 
 def _cost(text: str) -> Any:

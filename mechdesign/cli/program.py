@@ -10,7 +10,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import entry_points
 from typing import NoReturn
@@ -19,19 +19,19 @@ from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.base import printable, reason
 from mechdesign.cli.mechanism_commands import (
-    add_audit,
-    add_compare,
-    add_design,
-    add_explain,
-    add_plot,
-    add_release,
+    run_audit,
+    run_compare,
+    run_design,
+    run_explain,
+    run_plot,
+    run_release,
 )
-from mechdesign.cli.options import import_modules, say, warn_of
-from mechdesign.cli.plan_command import add_ledger, add_plan
+from mechdesign.cli.options import import_modules, say
+from mechdesign.cli.plan_command import run_ledger, run_plan
 from mechdesign.cli.release_commands import (
-    add_compare_suppression,
-    add_release_contingency,
-    add_release_table,
+    run_compare_suppression,
+    run_release_contingency,
+    run_release_table,
 )
 from mechdesign.exceptions import (
     CertificateRejected,
@@ -42,6 +42,23 @@ from mechdesign.exceptions import (
     PrivacyViolation,
 )
 from mechdesign.planning.trust import Unreachable
+
+_COMMANDS = {
+    each.name: each
+    for each in (
+        run_design,
+        run_audit,
+        run_explain,
+        run_release,
+        run_release_table,
+        run_release_contingency,
+        run_compare,
+        run_compare_suppression,
+        run_plot,
+        run_plan,
+        run_ledger,
+    )
+}
 
 # Errors that answer the request, for exit code 1; others mean that the request was wrong.
 _NO = (
@@ -82,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(given).parse_args(_joined(given))
     try:
         import_modules(options.imports)
-        warn_of(options)
-        code = int(options.run(options))
+        code: int = options.run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -135,59 +151,22 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """The command line: of other packages only the command that is given, or all."""
-    formatter = argparse.RawDescriptionHelpFormatter
+    """The command line: only with the command that is given, or with all."""
     program = _Parser(
         prog="mechdesign",
         description="Publish or collect counts about people under differential privacy.",
         epilog=_EXAMPLES
         + "\nexit codes: 0 done; 1 the answer is no (a false claim in a file, nothing meets the"
         " request); 2 the request was wrong",
-        formatter_class=formatter,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     program.add_argument("--version", action="version", version=f"mechdesign {__version__}")
-    commands = program.add_subparsers(required=True, metavar="command")
-
-    def command(
-        name: str, run: Callable[[argparse.Namespace], int], text: str, example: str
-    ) -> argparse.ArgumentParser:
-        added = commands.add_parser(
-            name,
-            help=text,
-            description=text,
-            epilog=f"example:\n  mechdesign {example}",
-            formatter_class=formatter,
-        )
-        added.set_defaults(run=run)
-        added.add_argument(
-            "--import",
-            dest="imports",
-            action="append",
-            default=[],
-            metavar="MODULE",
-            help="import a module, installed or of this folder, or a file mine.py, whose classes"
-            " options and files name; may be repeated",
-        )
-        return added
-
-    for add in (
-        add_design,
-        add_audit,
-        add_explain,
-        add_release,
-        add_release_table,
-        add_release_contingency,
-        add_compare,
-        add_compare_suppression,
-        add_plot,
-        add_plan,
-        add_ledger,
-    ):
-        add(command)
-    # Of other packages
+    subparsers = program.add_subparsers(required=True, metavar="command")
     others = {point.name: point for point in entry_points(group="mechdesign.commands")}
     asked = given[0] if given else ""
-    if asked not in (*commands.choices, "--version"):  # they are loaded only when they are needed
-        for name in [asked] if asked in others else others:
-            others[name].load()(command)
+    if asked == "--version":
+        return program
+    for name in [asked] if asked in (*_COMMANDS, *others) else (*_COMMANDS, *others):
+        # Other packages are loaded only when they are needed
+        (_COMMANDS.get(name) or others[name].load()).add_to(subparsers)
     return program

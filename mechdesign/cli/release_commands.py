@@ -6,32 +6,28 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from mechdesign.base import aligned, exact, printable, to_text, untaken, write_csv
 from mechdesign.cli.options import (
-    PICTURES,
-    AddCommand,
-    add_confidence,
-    add_copied,
-    add_force,
-    add_labelled_counts,
-    add_privacy,
-    add_properties,
-    add_release_files,
-    add_seed,
-    add_spreadsheet,
-    check_release,
-    check_written,
+    CONFIDENCE,
+    COPIED,
+    FORCE,
+    LABELLED_COUNTS,
+    PRIVACY,
+    PROPERTIES,
+    RELEASE,
+    SEED,
+    SPREADSHEET,
+    command,
     confidence_of,
+    epsilon_in,
     generator_of,
     privacy_of,
     save_figure,
     say,
-    separator_of,
 )
 from mechdesign.losses import Loss, Power
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
@@ -59,80 +55,37 @@ A .json file holds the release, with the columns of --total and --keep as names 
   mechdesign.tables.TableRelease.load reads it, and estimates totals from it."""
 
 
-def add_release_table(add: AddCommand) -> None:
-    """Add ``release-table``."""
-    chosen = add(
-        "release-table",
-        _release_table,
-        "release a table of counts of groups of public sizes, with totals and a statement",
-        "release-table schools.csv --count ill --size pupils --epsilon 1 --property WH"
-        " --property CM --total town --out released.csv",
-    )
-    chosen.epilog = f"{_TABLE_NOTES}\n\n{chosen.epilog}"
-    chosen.add_argument("counts", type=Path, help="CSV file with a row for each group")
-    chosen.add_argument(
-        "--count",
-        required=True,
-        metavar="COLUMN",
-        help="the column of true counts; it is replaced, never copied",
-    )
-    chosen.add_argument(
-        "--size",
-        required=True,
-        metavar="COLUMN",
-        help="the column of group sizes, which are public",
-    )
-    add_privacy(chosen)
-    chosen.add_argument(
-        "--loss",
-        default="L0",
-        help="what the mechanisms minimise: L0 (default), L1, L2, ... for single counts; total for"
-        " totals",
-    )
-    add_properties(chosen)
-    chosen.add_argument(
-        "--overlap",
-        type=int,
-        default=1,
-        metavar="K",
-        help="in how many groups of the table one person can be (default 1)",
-    )
-    chosen.add_argument(
-        "--total",
-        action="append",
-        default=[],
-        dest="totals",
-        metavar="COLUMN",
-        help="print the subtotals for each label of this column, too; may be repeated",
-    )
-    add_copied(chosen)
-    add_confidence(chosen)
-    chosen.add_argument(
-        "--estimates", action="store_true", help="add estimates of counts to a .csv file"
-    )
-    chosen.add_argument(
-        "--out",
-        type=Path,
-        action="append",
-        required=True,
-        help="write the released counts (.csv), or the whole release (.json); may be repeated",
-    )
-    chosen.add_argument("--json", action="store_true", help="print JSON")
-    chosen.add_argument(
-        "--no-cache",
-        action="store_true",
-        help="design anew, and do not keep the designs for the next table",
-    )
-    add_seed(chosen)
-    add_spreadsheet(chosen)
-    add_force(chosen)
-
-
-def _release_table(options: argparse.Namespace) -> int:
+@command(
+    "release-table",
+    "release a table of counts of groups of public sizes, with totals and a statement",
+    "release-table schools.csv --count ill --size pupils --epsilon 1 --property WH --property CM"
+    " --total town --out released.csv",
+    """
+    counts [file]  CSV file with a row for each group
+    --count COLUMN [required]  the column of true counts; it is replaced, never copied
+    --size COLUMN [required]  the column of group sizes, which are public
+    --loss LOSS [default L0]  what the mechanisms minimise: L0, L1, L2, ... for single counts; total
+        for totals
+    --overlap K [int, default 1]  in how many groups of the table one person can be
+    --total COLUMN [repeated]  print the subtotals for each label of this column, too
+    --estimates  add estimates of counts to a .csv file
+    --out FILE [.csv .json, repeated, required]  write the released counts, or in .json the whole
+        release
+    --json  print JSON
+    --no-cache  design anew, and do not keep the designs for the next table
+    """,
+    PRIVACY,
+    PROPERTIES,
+    COPIED,
+    CONFIDENCE,
+    SEED,
+    SPREADSHEET,
+    FORCE,
+    notes=_TABLE_NOTES,
+)
+def run_release_table(options: argparse.Namespace) -> None:
     targets = list(dict.fromkeys(options.out))
-    for target in targets:
-        check_written(options, target, ".csv", ".json", sources=[options.counts])
-    columns = list(dict.fromkeys([*options.totals, *options.keep]))
+    columns = list(dict.fromkeys([*options.total, *options.keep]))
     if options.count in columns:
         raise ValueError(f"the column {options.count} would publish the true counts")
     confidence = confidence_of(options)
@@ -142,7 +95,7 @@ def _release_table(options: argparse.Namespace) -> int:
         options.count,
         options.size,
         columns,
-        separator=separator_of(options),
+        separator=options.separator,
         overlap=options.overlap,
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
@@ -152,7 +105,7 @@ def _release_table(options: argparse.Namespace) -> int:
         read.sizes,
         privacy,
         loss,
-        options.properties,
+        options.property,
         names=[", ".join(row) for row in labels] if copied else None,
         overlap=options.overlap,
         rng=generator_of(options, "these counts"),
@@ -167,14 +120,13 @@ def _release_table(options: argparse.Namespace) -> int:
         write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
     sizes = list(noisy_table.mechanisms) if options.json else _shown(list(noisy_table.mechanisms))
     errors = {size: StandardErrors.of(noisy_table.mechanisms[size]) for size in sizes}
-    totals = list(_totals(noisy_table, {name: read.kept[name] for name in options.totals}))
+    totals = list(_totals(noisy_table, {name: read.kept[name] for name in options.total}))
     if options.json:
         print(json.dumps(_to_dict(noisy_table, errors, totals, confidence), indent=1))
     else:
         _print(noisy_table, errors, totals, confidence)
         for target in targets:
             say(f"wrote {target}: {len(read.counts)} counts")
-    return 0
 
 
 def _loss(text: str) -> Loss | Literal["total"]:
@@ -314,86 +266,52 @@ columns of --table:
   measured bias      of the whole number, measured by drawing again with it as the true count"""
 
 
-def add_release_contingency(add: AddCommand) -> None:
-    """Add ``release-contingency``."""
-    chosen = add(
-        "release-contingency",
-        _release_contingency,
-        "release a table of people by several attributes, and estimates that agree",
-        "release-contingency people.csv --count people --within region --epsilon 1"
-        " --margin answer=0.5 --out answers.json --table answers.csv",
-    )
-    chosen.epilog = f"{_CONTINGENCY_NOTES}\n\n{chosen.epilog}"
-    add_labelled_counts(chosen, "counts")
-    public = chosen.add_mutually_exclusive_group(required=True)
-    public.add_argument(
-        "--within",
-        action="append",
-        metavar="AXIS",
-        help="how many people have each label is public; one who moves to another cell with the"
-        " same label is protected; several with commas between them, for combinations of labels",
-    )
-    public.add_argument(
-        "--public-total",
-        action="store_true",
-        help="the number of all people is public; one who moves to another cell is protected",
-    )
-    public.add_argument(
-        "--cap",
-        type=int,
-        metavar="N",
-        help="no number of people is public; one who is added or removed is protected; counts above"
-        " N are taken for it",
-    )
-    public.add_argument(
-        "--size",
-        metavar="COLUMN",
-        help="the column of group sizes, which are public, of which each cell counts some people;"
-        " one who changes whether they count is protected",
-    )
-    add_privacy(chosen)
-    chosen.add_argument(
-        "--per-person",
-        action="store_true",
-        help="epsilons are those of one person and not of one cell or sum: the whole release costs"
-        " their sum",
-    )
-    add_properties(chosen)
-    chosen.add_argument(
-        "--margin",
-        action="append",
-        default=[],
-        type=_margin,
-        dest="margins",
-        metavar="AXES=EPSILON",
-        help="release the sums by these axes, too (separated by commas; none for the total), each"
-        " with this epsilon; may be repeated",
-    )
-    chosen.add_argument(
-        "--whole", action="store_true", help="add biased whole numbers to --table, see below"
-    )
-    add_release_files(chosen, "write a table of cells (.csv), see below")
-
-
 def _margin(text: str) -> tuple[tuple[str, ...], str]:
     names, equals, epsilon = text.rpartition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"a margin is AXES=EPSILON, got {text!r}")
-    return tuple(name for name in names.split(",") if name), epsilon
+    return tuple(name for name in names.split(",") if name), epsilon_in(epsilon)
 
 
-def _release_contingency(options: argparse.Namespace) -> int:
-    check_release(options, options.counts)
+@command(
+    "release-contingency",
+    "release a table of people by several attributes, and estimates that agree",
+    "release-contingency people.csv --count people --within region --epsilon 1"
+    " --margin answer=0.5 --out answers.json --table answers.csv",
+    LABELLED_COUNTS,
+    """
+    | --within AXIS [repeated, required]  how many people have each label is public; one who moves
+        to another cell with the same label is protected; several with commas between them, for
+        combinations of labels
+    | --public-total  the number of all people is public; one who moves to another cell is protected
+    | --cap N [int]  no number of people is public; one who is added or removed is protected; counts
+        above N are taken for it
+    | --size COLUMN  the column of group sizes, which are public, of which each cell counts some
+        people; one who changes whether they count is protected
+    --per-person  epsilons are those of one person and not of one cell or sum: the whole release
+        costs their sum
+    --margin AXES=EPSILON [margin, repeated]  release the sums by these axes, too (separated by
+        commas; none for the total), each with this epsilon
+    --whole  add biased whole numbers to --table, see below
+    --table FILE [.csv]  write a table of cells, see below
+    """,
+    PRIVACY,
+    PROPERTIES,
+    RELEASE,
+    notes=_CONTINGENCY_NOTES,
+    margin=_margin,
+)
+def run_release_contingency(options: argparse.Namespace) -> None:
     if options.whole and options.table is None:
         raise ValueError("--whole adds to --table, which is not given")
-    if len(dict(options.margins)) < len(options.margins):
+    if len(dict(options.margin)) < len(options.margin):
         raise ValueError("a --margin is given twice")
     changed = 2 if options.within or options.public_total else 1
     parts = changed if options.per_person else 1
     confidence, privacy = confidence_of(options), _privacy(options, parts)
     margins = {
         names: Privacy.from_epsilon(exact(epsilon, "--margin") / parts)
-        for names, epsilon in options.margins
+        for names, epsilon in options.margin
     }
     read = read_counts(options.counts, options.count, options.size)
     rng = generator_of(options, "these counts")
@@ -401,8 +319,8 @@ def _release_contingency(options: argparse.Namespace) -> int:
         read.counts,
         Axes(dict(zip(read.names, read.labels, strict=True))),
         privacy,
-        properties=options.properties,
-        within=[] if options.public_total else _axes(options.within, read.names),
+        properties=options.property,
+        within=[] if options.public_total else _axes(options.within, read.names) or None,
         caps=options.cap if options.size is None else read.sizes,
         margins=margins,
         rng=rng,
@@ -413,13 +331,10 @@ def _release_contingency(options: argparse.Namespace) -> int:
     if options.table is not None:
         _write_table(release, options, confidence)
         say(f"wrote {options.table}")
-    return 0
 
 
-def _axes(given: list[str] | None, names: Sequence[str]) -> list[str] | None:
+def _axes(given: Sequence[str], names: Sequence[str]) -> list[str]:
     """Names of axes, each by itself or several with commas between them."""
-    if given is None:
-        return None
     return [name for text in given for name in ([text] if text in names else text.split(","))]
 
 
@@ -475,61 +390,32 @@ def _write_table(
 # The command ``compare-suppression``: a suppressed table, attacked, beside a mechanism.
 
 
-def add_compare_suppression(add: AddCommand) -> None:
-    """Add ``compare-suppression``."""
-    chosen = add(
-        "compare-suppression",
-        _compare_suppression,
-        "suppress and round a table of true counts, recover what its totals give away, and compare"
-        " with a mechanism",
-        "compare-suppression table.csv --threshold 7 --round 5 --epsilon 1\n"
-        "  mechdesign compare-suppression cells.csv --count ill --size residents --threshold 7"
-        " --epsilon 1 --property WH --property CM",
-    )
-    add_labelled_counts(chosen, "table")
-    chosen.add_argument(
-        "--size", metavar="COLUMN", help="the column of group sizes, which are public"
-    )
-    chosen.add_argument(
-        "--threshold", type=int, required=True, help="counts below it are suppressed"
-    )
-    chosen.add_argument(
-        "--round",
-        type=int,
-        default=1,
-        metavar="BASE",
-        help="round the others to multiples of it (default 1: not rounded)",
-    )
-    chosen.add_argument(
-        "--random",
-        action="store_true",
-        help="round to one of the two multiples around, so that the mean is right; otherwise to the"
-        " nearest",
-    )
-    chosen.add_argument(
-        "--suppress-zeros", action="store_true", help="suppress zeros as other small counts"
-    )
-    chosen.add_argument(
-        "--complementary",
-        action="store_true",
-        help="suppress more, until no row or column has exactly one suppressed entry",
-    )
-    chosen.add_argument(
-        "--totals",
-        choices=["exact", "rounded", "none"],
-        default="exact",
-        help="publish totals as they are (default), rounded, or not at all",
-    )
-    add_privacy(chosen)
-    add_properties(chosen, "what the mechanism must have, as in design")
-    chosen.add_argument("--json", action="store_true", help="print everything as JSON")
-    chosen.add_argument("--plot", type=Path, help="draw intervals and errors (.png, .pdf, .svg)")
-    add_seed(chosen)
-    add_force(chosen)
-
-
-def _compare_suppression(options: argparse.Namespace) -> int:
-    check_written(options, options.plot, *PICTURES, sources=[options.table])
+@command(
+    "compare-suppression",
+    "suppress and round a table of true counts, recover what its totals give away, and compare with"
+    " a mechanism",
+    """compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
+  mechdesign compare-suppression cells.csv --count ill --size residents --threshold 7 --epsilon 1\
+ --property WH --property CM""",
+    LABELLED_COUNTS,
+    """
+    --size COLUMN  the column of group sizes, which are public
+    --threshold THRESHOLD [int, required]  counts below it are suppressed
+    --round BASE [int, default 1]  round the others to multiples of it: of 1, not at all
+    --random  round to one of the two multiples around, so that the mean is right; otherwise to the
+        nearest
+    --suppress-zeros  suppress zeros as other small counts
+    --complementary  suppress more, until no row or column has exactly one suppressed entry
+    --totals [exact|rounded|none, default exact]  publish totals as they are, rounded, or not at all
+    --json  print everything as JSON
+    --plot FILE [.png .pdf .svg]  draw intervals and errors
+    """,
+    PRIVACY,
+    PROPERTIES,
+    SEED,
+    FORCE,
+)
+def run_compare_suppression(options: argparse.Namespace) -> None:
     rule = SuppressionRule(
         options.threshold,
         options.round,
@@ -539,13 +425,13 @@ def _compare_suppression(options: argparse.Namespace) -> int:
         options.totals,
     )
     privacy = privacy_of(options)
-    table = read_counts(options.table, options.count, options.size)
+    table = read_counts(options.counts, options.count, options.size)
     comparison = compare_suppression(
         table.counts,
         rule,
         privacy,
         table.sizes,
-        properties=options.properties,
+        properties=options.property,
         labels=table.labels,
         rng=None if options.seed is None else np.random.default_rng(options.seed),
         progress=True,
@@ -557,4 +443,3 @@ def _compare_suppression(options: argparse.Namespace) -> int:
     print(json.dumps(comparison.to_dict(), indent=1) if options.json else comparison)
     if options.plot is not None:
         save_figure(comparison.plot(), options.plot, ", which is confidential", sys.stderr)
-    return 0

@@ -80,18 +80,12 @@ class Certificate:
     def __post_init__(self) -> None:
         # The check below is exact only if the numbers given are: no floats, and no integers that
         # overflow.
-        checked = {
-            str(name): MappingProxyType(
-                {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
-            )
-            for name, chosen in self.multipliers.items()
-        }
         set_fields(
             self,
             properties=tuple(self.properties),
             objective=exact(self.objective, "the objective"),
             bound=exact(self.bound, "the bound"),
-            multipliers=MappingProxyType(checked),
+            multipliers=exact_multipliers(self.multipliers),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -179,6 +173,20 @@ class Certificate:
             f"{self.loss!r} = {brief(self.objective, 10)} under {self.privacy!r}, properties"
             f" {wanted}: {proof}"
         )
+
+
+def exact_multipliers(
+    given: Mapping[str, Mapping[int, Fraction]],
+) -> Mapping[str, Mapping[int, Fraction]]:
+    """Return the multipliers of groups of constraints, read-only, as exact numbers."""
+    return MappingProxyType(
+        {
+            str(name): MappingProxyType(
+                {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
+            )
+            for name, chosen in given.items()
+        }
+    )
 
 
 def dual_bound(program: Program, multipliers: Mapping[str, Mapping[int, Fraction]]) -> Fraction:

@@ -14,19 +14,17 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import combinations
-from operator import index
-from types import MappingProxyType
 
 import numpy as np
 
-from mechdesign.base import brief, exact, set_fields
+from mechdesign.base import brief, set_fields
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import Program, unreduced
 from mechdesign.lp.constraints import Constraints
 from mechdesign.lp.exact_solution import certify
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values
-from mechdesign.optimisation.certificate import Verification, dual_bound
+from mechdesign.optimisation.certificate import Verification, dual_bound, exact_multipliers
 from mechdesign.optimisation.formulation import PRIVACY, compact, stated_constraints
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property, irredundant
@@ -83,13 +81,7 @@ class FarkasProof:
     multipliers: Mapping[str, Mapping[int, Fraction]]
 
     def __post_init__(self) -> None:
-        checked = {
-            str(name): MappingProxyType(
-                {index(r): exact(value, "a multiplier") for r, value in chosen.items()}
-            )
-            for name, chosen in self.multipliers.items()
-        }
-        set_fields(self, multipliers=MappingProxyType(checked))
+        set_fields(self, multipliers=exact_multipliers(self.multipliers))
 
     def __reduce__(self) -> tuple[object, ...]:
         multipliers = {name: dict(chosen) for name, chosen in self.multipliers.items()}

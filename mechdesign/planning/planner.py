@@ -8,6 +8,8 @@ package may add to.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -129,7 +131,13 @@ def plan(
     """
     asked = _task(task, domain, details)
     n, epsilon, target = _number(n), _epsilon(epsilon), _target(error)
-    asked = _trusting(asked, trust, _delta(delta), ledger, target)
+    asked = _trusting(
+        asked,
+        trust,
+        _exact("delta", delta, exact_delta, "strictly between 0 and 1"),
+        ledger,
+        target,
+    )
     largest = LARGEST_EPSILON
     if ledger is not None and epsilon is not None:
         ledger.require(epsilon, "this plan")
@@ -268,15 +276,14 @@ def _trusting(
     return ByShuffler(asked.domain, asked, delta)
 
 
-def _delta(delta: Any) -> Fraction | None:
-    if delta is None:
+def _exact(what: str, given: Any, read: Callable[[Any], Fraction], wanted: str) -> Fraction | None:
+    """Return a number that is given; InvalidRequest for what is not the one that is wanted."""
+    if given is None:
         return None
     try:
-        return exact_delta(delta)
+        return read(given)
     except (ValueError, TypeError) as error:
-        raise InvalidRequest(
-            f"delta must be strictly between 0 and 1, got {shown(delta)}"
-        ) from error
+        raise InvalidRequest(f"{what} must be {wanted}, got {shown(given)}") from error
 
 
 def _number(n: Any) -> int | None:
@@ -286,33 +293,23 @@ def _number(n: Any) -> int | None:
 
 
 def _epsilon(epsilon: Any) -> float | Fraction | None:
-    if epsilon is None:
-        return None
-    try:
-        value = exact_epsilon(epsilon)
-    except (ValueError, TypeError) as error:
-        raise InvalidRequest(
-            f"epsilon must be a finite number above 0, got {shown(epsilon)}"
-        ) from error
+    value = _exact("epsilon", epsilon, exact_epsilon, "a finite number above 0")
     if value == 0:
         raise InvalidRequest("epsilon must be above 0: at 0 no answer may depend on any user")
     return epsilon if isinstance(epsilon, float) else value
 
 
 def _target(error: Any) -> float | None:
-    if error is None:
+    value = _exact("error", error, exact_epsilon, "a finite number above 0")
+    if value is None:
         return None
-    try:
-        value = float(exact_epsilon(error))
-    except (ValueError, TypeError, OverflowError) as mistake:
-        raise InvalidRequest(
-            f"error must be a finite number above 0, got {shown(error)}"
-        ) from mistake
-    if not 0 < value < math.inf:
-        raise InvalidRequest(
-            f"error must be above 0, got {shown(error)}: no private answer is always right"
-        )
-    return value
+    with suppress(OverflowError):
+        if 0 < float(value) < math.inf:
+            return float(value)
+    raise InvalidRequest(
+        f"error must be a finite number above 0, got {shown(error)}: no private answer is always"
+        " right"
+    )
 
 
 def _check_given(

@@ -153,14 +153,28 @@ _STEPS = 16  # the steps after which a search ends, with the largest local epsil
 
 
 @dataclass(frozen=True)
-class ByShuffler(Task):
+class _Promised(Task):
+    """The question of a task in which users report, under one promise about all of them."""
+
+    asked: Task  # its ``domain`` is that of this task
+
+    @property
+    def question(self) -> str:
+        return self.asked.question
+
+    @property
+    def error_is(self) -> str:
+        return self.asked.error_is
+
+
+@dataclass(frozen=True)
+class ByShuffler(_Promised):
     """A task's protocols, at the largest local epsilons whose shuffled reports keep a promise.
 
     They are certified by an upper bound of `mechdesign.accounting.shuffled`, and never below the
     central epsilon, which any reports of that epsilon keep.
     """
 
-    asked: Task  # its ``domain`` is that of this task
     delta: Fraction  # of the central promise
 
     trust: ClassVar[str] = SHUFFLED
@@ -181,14 +195,6 @@ class ByShuffler(Task):
     @property
     def central_delta(self) -> Fraction:
         return self.delta
-
-    @property
-    def question(self) -> str:
-        return self.asked.question
-
-    @property
-    def error_is(self) -> str:
-        return self.asked.error_is
 
     @property
     def baseline(self) -> str:
@@ -288,14 +294,13 @@ def _rounded(epsilon: float) -> Fraction:
 
 
 @dataclass(frozen=True)
-class ByCurator(Task):
+class ByCurator(_Promised):
     """A task of the mechanisms of a curator that answer the question of a task of reports.
 
     They keep epsilon, with a delta of 0 or at most the promised one. Their errors, in users, are
     brought to the task's unit.
     """
 
-    asked: Task  # in which users report; its ``domain`` is that of this task
     curated: Task  # the curator's own task
     changed: int  # how often a mechanism's epsilon is lost when a user's value changes
     delta: Fraction | None  # of the central promise, if it has one
@@ -312,14 +317,6 @@ class ByCurator(Task):
     @property
     def central_delta(self) -> Fraction:
         return self.delta or Fraction(0)
-
-    @property
-    def question(self) -> str:
-        return self.asked.question
-
-    @property
-    def error_is(self) -> str:
-        return self.asked.error_is
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -200,14 +199,10 @@ class TableSource(NamedTuple):
 Source: TypeAlias = EstimateSource | QuantileSource | TableSource
 
 
-def add_collected(parser: argparse.ArgumentParser) -> None:
-    """Add ``collected`` and ``--protocol``, which `source_of` takes."""
-    parser.add_argument(
-        "collected", type=Path, help="an aggregate, which collect wrote, or a curator's release"
-    )
-    parser.add_argument(
-        "--protocol", type=Path, help="of the aggregate (.json); a release needs none"
-    )
+COLLECTED = """
+collected [file]  an aggregate, which collect wrote, or a curator's release
+--protocol FILE [file]  of the aggregate (.json); a release needs none
+"""
 
 
 def source_of(collected: Path, protocol: Path | None, confidence: float = 0.95) -> Source:

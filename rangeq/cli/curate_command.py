@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from frequency.cli.protocol_commands import add_users, show_chain
+from frequency.cli.protocol_commands import CHAIN, USERS
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Encoded, Schema
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
@@ -28,15 +28,14 @@ from mechdesign.base import (
     write_csv,
 )
 from mechdesign.cli.options import (
-    AddCommand,
-    add_force,
-    add_privacy,
-    add_properties,
-    add_release_files,
-    add_seed,
-    add_spreadsheet,
-    check_release,
-    check_written,
+    FORCE,
+    PRIVACY,
+    PROPERTIES,
+    RELEASE,
+    SEED,
+    SPREADSHEET,
+    check_apart,
+    command,
     confidence_of,
     generator_of,
     ledger_of,
@@ -44,7 +43,6 @@ from mechdesign.cli.options import (
     say,
 )
 from mechdesign.planning.planner import plan
-from mechdesign.planning.ranking import Plan
 from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     MatrixMechanism,
@@ -62,7 +60,7 @@ from rangeq.central.inputs import cells_along
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.release import promised
 from rangeq.cli.answering import EstimateSource
-from rangeq.cli.collected import add_collected, source_of
+from rangeq.cli.collected import COLLECTED, source_of
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
@@ -72,85 +70,39 @@ noise; else the histogram, which mechdesign query asks for ranges, boxes and qua
 --strategy best what is measured is designed for the queries of --workload, with a bound on what
 could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
 
-# Takes its time to choose a mechanism, when all that it was asked for is known to be right.
-_Chooser: TypeAlias = Callable[[], Any]
 
-
-def add_curate(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "curate",
-        _curate,
-        "release a histogram or quantiles of a table with noise, as a curator who is trusted with"
-        " it; the mechanism of the least predicted error is chosen, and the table is read in"
-        " blocks",
-        "curate people.csv --schema people.toml --attribute age --attribute sex --epsilon 1 --out"
-        " people.release",
-    )
-    chosen.epilog = f"{_NOTE}\n\n{chosen.epilog}"
-    add_users(chosen)
-    chosen.add_argument(
-        "--schema", type=Path, required=True, help="what its columns hold (.toml or .json)"
-    )
-    chosen.add_argument(
-        "--attribute",
-        action="append",
-        required=True,
-        metavar="NAME",
-        help="to release; several are released together, for boxes",
-    )
-    promise = chosen.add_mutually_exclusive_group(required=True)
-    promise.add_argument("--epsilon", help="the privacy loss of the release")
-    promise.add_argument(
-        "--rho", help="the promise is rho-zero-concentrated privacy instead; takes --strategy"
-    )
-    chosen.add_argument(
-        "--delta", help="the promise is (epsilon, delta)-differential privacy, such as 1e-9"
-    )
-    chosen.add_argument(
-        "--quantile",
-        action="append",
-        default=[],
-        metavar="PHI",
-        help="release this quantile of the attribute, such as 0.5; may be repeated",
-    )
-    chosen.add_argument(
-        "--mechanism",
-        metavar="NAME",
-        help="flat, tree, wavelet, strategy, or with --delta gaussian (of quantiles exponential or"
-        " tree); default: the best",
-    )
-    chosen.add_argument(
-        "--strategy",
-        metavar="best|FILE",
-        help="design what is measured for the workload, or take it from a file (.npz)",
-    )
-    chosen.add_argument(
-        "--workload",
-        metavar="NAME",
-        help="what the strategy is designed for: ranges (of ordered attributes, the default),"
-        " prefixes, cells, marginals, 3-way marginals, width-30, or a name for each attribute with"
-        " commas between them",
-    )
-    chosen.add_argument(
-        "--save-strategy", type=Path, metavar="FILE", help="write the strategy, too (.npz)"
-    )
-    chosen.add_argument(
-        "--ledger",
-        type=Path,
-        help="spend epsilon from this ledger, under the name of the file that is written",
-    )
-    chosen.add_argument("--out", type=Path, required=True, help="the release to write (.release)")
-    add_seed(chosen)
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _curate(options: argparse.Namespace) -> int:
-    read = [options.table, options.schema, options.ledger]
-    read += [] if options.strategy in (None, "best") else [Path(options.strategy)]
-    check_written(options, options.out, ".release", sources=[*read, options.save_strategy])
-    check_written(options, options.save_strategy, ".npz", sources=[*read, options.out])
+@command(
+    "curate",
+    "release a histogram or quantiles of a table with noise, as a curator who is trusted with it;"
+    " the mechanism of the least predicted error is chosen, and the table is read in blocks",
+    "curate people.csv --schema people.toml --attribute age --attribute sex --epsilon 1 --out"
+    " people.release",
+    USERS,
+    """
+    --schema FILE [file, required]  what its columns hold (.toml or .json)
+    --attribute NAME [repeated, required]  to release; several are released together, for boxes
+    | --epsilon EPSILON [epsilon, required]  the privacy loss of the release
+    | --rho RHO  the promise is rho-zero-concentrated privacy instead; takes --strategy
+    --delta DELTA  the promise is (epsilon, delta)-differential privacy, such as 1e-9
+    --quantile PHI [repeated]  release this quantile of the attribute, such as 0.5
+    --mechanism NAME  flat, tree, wavelet, strategy, or with --delta gaussian (of quantiles
+        exponential or tree) (default: the best)
+    --strategy best|FILE  design what is measured for the workload, or take it from a file (.npz)
+    --workload NAME  what the strategy is designed for: ranges (of ordered attributes, the default),
+        prefixes, cells, marginals, 3-way marginals, width-30, or a name for each attribute with
+        commas between them
+    --save-strategy FILE [.npz]  write the strategy, too
+    --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
+    --out FILE [.release, required]  the release to write
+    """,
+    SEED,
+    FORCE,
+    notes=f"{_NOTE}\n\n{CHAIN}",
+)
+def run_curate(options: argparse.Namespace) -> None:
+    if options.strategy not in (None, "best"):
+        for target in filter(None, (options.out, options.save_strategy)):
+            check_apart(target, Path(options.strategy))
     schema = Schema.load(options.schema).project(options.attribute)
     ledger = ledger_of(options)
     choose = _chooser(options, schema, ledger)
@@ -161,7 +113,9 @@ def _curate(options: argparse.Namespace) -> int:
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
-        ledger.spend(_cost(options, mechanism), options.out.name)
+        matrix = isinstance(mechanism, MatrixMechanism)
+        gaussian = matrix and not isinstance(mechanism.promise, Privacy)
+        ledger.spend(mechanism.cost if gaussian else options.epsilon, options.out.name)
     kind = ReleasedQuantiles if options.quantile else Release
     released = kind.draw(schema, mechanism, counts, rng)
     released.save(options.out)
@@ -175,21 +129,38 @@ def _curate(options: argparse.Namespace) -> int:
     if options.save_strategy:
         save_strategy(options.save_strategy, mechanism.strategy)
         say(f"wrote {options.save_strategy}")
-    return 0
 
 
-def _chooser(options: argparse.Namespace, schema: Schema, ledger: Ledger | None) -> _Chooser:
+def _chooser(
+    options: argparse.Namespace, schema: Schema, ledger: Ledger | None
+) -> Callable[[], Any]:
     """Return what chooses the mechanism; ValueError for options that contradict each other."""
-    if options.strategy is not None or options.rho is not None:
-        return _by_strategy(options, schema)
-    if options.workload is not None or options.save_strategy is not None:
+    strategy, workload = options.strategy, options.workload
+    if strategy is None and options.rho is not None:
+        raise ValueError("--rho takes --strategy best, or a strategy from a file")
+    if strategy is None and (workload is not None or options.save_strategy is not None):
         raise ValueError("--workload and --save-strategy are for --strategy best")
+    if strategy is not None and (options.quantile or options.mechanism is not None):
+        raise ValueError("--strategy is instead of --quantile and --mechanism")
     if options.quantile and options.delta is not None:
         raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-    _promise(options)
-    if ledger is not None:
-        ledger.require(options.epsilon, "this release")
-    return partial(_planned, options, schema)
+    promise = _promise(options)
+    if strategy is None:
+        if ledger is not None:
+            ledger.require(options.epsilon, "this release")
+        return partial(_planned, options, schema)
+    sizes = cells_along(schema)
+    if strategy == "best":
+        return partial(_designed, _workload(workload, schema), sizes, promise)
+    if workload is not None:
+        raise ValueError("--workload is for --strategy best: a file has a strategy already")
+    loaded = load_strategy(strategy).strategy
+    if loaded.sizes != sizes:  # found here, before a ledger is spent from
+        raise ValueError(
+            f"{strategy}: a strategy for {shown(loaded.sizes)} cells, and the attributes have"
+            f" {shown(sizes)} items"
+        )
+    return partial(MatrixMechanism, loaded, promise)
 
 
 def _planned(options: argparse.Namespace, schema: Schema) -> Any:
@@ -198,29 +169,14 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
     task = "curated-quantiles" if options.quantile else "curated-ranges"
     if options.delta is not None:
         asked["delta"] = options.delta
-    chosen = plan(task, schema, epsilon=options.epsilon, **asked)
-    print(chosen)
-    return _mechanism(chosen, options.mechanism)
-
-
-def _by_strategy(options: argparse.Namespace, schema: Schema) -> _Chooser:
-    if options.strategy is None:
-        raise ValueError("--rho takes --strategy best, or a strategy from a file")
-    if options.quantile or options.mechanism is not None:
-        raise ValueError("--strategy is instead of --quantile and --mechanism")
-    promise = _promise(options)
-    sizes = cells_along(schema)
-    if options.strategy == "best":
-        return partial(_designed, _workload(options.workload, schema), sizes, promise)
-    if options.workload is not None:
-        raise ValueError("--workload is for --strategy best: a file has a strategy already")
-    strategy = load_strategy(options.strategy).strategy
-    if strategy.sizes != sizes:  # found here, before a ledger is spent from
-        raise ValueError(
-            f"{options.strategy}: a strategy for {shown(strategy.sizes)} cells, and the"
-            f" attributes have {shown(sizes)} items"
-        )
-    return partial(MatrixMechanism, strategy, promise)
+    found = plan(task, schema, epsilon=options.epsilon, **asked)
+    print(found)
+    protocols = {item.name: item.protocol for item in found.candidates}
+    name = found.best.name if options.mechanism is None else options.mechanism
+    if name not in protocols:
+        refused = dict(found.refused).get(name, f"here there are {listed(protocols)}")
+        raise ValueError(f"--mechanism {name}: {refused}")
+    return protocols[name]
 
 
 def _designed(
@@ -248,29 +204,12 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _cost(options: argparse.Namespace, mechanism: Any) -> Any:
-    """Return what a ledger is asked for."""
-    gaussian = isinstance(mechanism, MatrixMechanism) and not isinstance(mechanism.promise, Privacy)
-    return mechanism.cost if gaussian else options.epsilon
-
-
 def _encoded(table: Path, schema: Schema) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
     with suppress(NoRows):
         yield from applied(table, schema.names, schema.encode)
-
-
-def _mechanism(chosen: Plan, name: str | None) -> Any:
-    """The one that was chosen, or that of a name."""
-    protocols = {item.name: item.protocol for item in chosen.candidates}
-    if name is None:
-        return chosen.best.protocol
-    if name not in protocols:
-        refused = dict(chosen.refused).get(name, f"here there are {listed(protocols)}")
-        raise ValueError(f"--mechanism {name}: {refused}")
-    return protocols[name]
 
 
 def _policies(schema: Schema) -> Iterator[str]:
@@ -297,29 +236,25 @@ NOT_PEOPLE = (
 _BLOCK = 1 << 16  # rows that are text at a time
 
 
-def add_sample(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "sample",
-        _sample,
-        "write synthetic rows with the distribution that was estimated, in the columns, labels and"
-        " units of the schema, for programs that take a table; a value that is missing is empty,"
-        " one outside of the schema's is outside; the rows are not people",
-        "sample both.agg --protocol both.json --rows 10000 --out synthetic.csv\n  mechdesign sample"
-        " age.release --rows 10000 --out synthetic.csv",
-    )
-    add_collected(chosen)
-    chosen.add_argument("--rows", type=int, required=True, metavar="N", help="how many, at least 1")
-    chosen.add_argument("--out", type=Path, required=True, help="the file to write (.csv)")
-    add_seed(chosen, "of the random numbers, to repeat them; privacy does not depend on them")
-    add_spreadsheet(chosen)
-    add_force(chosen)
-    show_chain(chosen)
-
-
-def _sample(options: argparse.Namespace) -> int:
+@command(
+    "sample",
+    "write synthetic rows with the distribution that was estimated, in the columns, labels and"
+    " units of the schema, for programs that take a table; a value that is missing is empty, one"
+    " outside of the schema's is outside; the rows are not people",
+    "sample both.agg --protocol both.json --rows 10000 --out synthetic.csv\n"
+    "  mechdesign sample age.release --rows 10000 --out synthetic.csv",
+    COLLECTED,
+    """
+    --rows N [int, required]  how many, at least 1
+    --out FILE [.csv, required]  the file to write
+    --seed SEED [seed]  of the random numbers, to repeat them; privacy does not depend on them
+    """,
+    SPREADSHEET,
+    FORCE,
+    notes=CHAIN,
+)
+def run_sample(options: argparse.Namespace) -> None:
     rows = whole(options.rows, "--rows", 1, what="a number of rows")
-    check_written(options, options.out, ".csv", sources=[options.collected, options.protocol])
     source = source_of(options.collected, options.protocol)
     if not isinstance(source, EstimateSource):
         raise InvalidQuestion(
@@ -338,7 +273,6 @@ def _sample(options: argparse.Namespace) -> int:
             stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
     say(f"wrote {options.out}: {rows} row{'s' * (rows != 1)}")
     say(f"mechdesign: {NOT_PEOPLE}", sys.stderr)
-    return 0
 
 
 # ------------------------------------------------------------------------------------------------
@@ -352,51 +286,31 @@ of an interval for the true count. For the total let the first --region be a col
 in all rows, such as the country."""
 
 
-def add_release_regions(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "release-regions",
-        _release_regions,
-        "release small counts of regions in regions, such as wards in counties: the leaves by the"
-        " best mechanisms for their sizes, the regions above with noise, and estimates that add up",
-        "release-regions wards.csv --region county --region ward --count ill --size residents"
-        " --epsilon 1 --out ill.json --table ill.csv",
-    )
-    chosen.epilog = f"{_REGIONS_NOTE}\n\n{chosen.epilog}"
-    chosen.add_argument("leaves", type=Path, help="CSV file with a row for each leaf")
-    chosen.add_argument(
-        "--region",
-        action="append",
-        required=True,
-        dest="regions",
-        metavar="COLUMN",
-        help="a column of names, from the top down to that of the leaves; may be repeated; the last"
-        " ones of a row may be empty",
-    )
-    chosen.add_argument("--count", required=True, metavar="COLUMN", help="the column of counts")
-    chosen.add_argument(
-        "--size",
-        required=True,
-        metavar="COLUMN",
-        help="the column of the largest possible counts, which are public",
-    )
-    add_privacy(chosen)
-    add_properties(chosen, "what the mechanisms of leaves must have, as in design")
-    chosen.add_argument(
-        "--budget",
-        default="equal",
-        metavar="WEIGHTS",
-        help="how epsilon is split: equal (default); leaves: these alone; or weights separated by"
-        " commas, for each depth from the top and for the leaves",
-    )
-    add_release_files(chosen, "write the estimates of all regions (.csv)")
-
-
-def _release_regions(options: argparse.Namespace) -> int:
-    check_release(options, options.leaves)
+@command(
+    "release-regions",
+    "release small counts of regions in regions, such as wards in counties: the leaves by the best"
+    " mechanisms for their sizes, the regions above with noise, and estimates that add up",
+    "release-regions wards.csv --region county --region ward --count ill --size residents"
+    " --epsilon 1 --out ill.json --table ill.csv",
+    """
+    leaves [file]  CSV file with a row for each leaf
+    --region COLUMN [repeated, required]  a column of names, from the top down to that of the
+        leaves; the last ones of a row may be empty
+    --count COLUMN [required]  the column of counts
+    --size COLUMN [required]  the column of the largest possible counts, which are public
+    --budget WEIGHTS [default equal]  how epsilon is split: equal; leaves: these alone; or weights
+        separated by commas, for each depth from the top and for the leaves
+    --table FILE [.csv]  write the estimates of all regions
+    """,
+    PRIVACY,
+    PROPERTIES,
+    RELEASE,
+    notes=_REGIONS_NOTE,
+)
+def run_release_regions(options: argparse.Namespace) -> None:
     confidence, privacy = confidence_of(options), privacy_of(options)
     named = options.budget in ("equal", "leaves")
-    regions = options.regions
+    regions = options.region
     leaves = read_groups(
         options.leaves, options.count, options.size, regions, labels=regions, remedy=""
     )
@@ -406,7 +320,7 @@ def _release_regions(options: argparse.Namespace) -> int:
         leaves.counts,
         leaves.sizes,
         privacy,
-        properties=options.properties,
+        properties=options.property,
         budget=options.budget if named else options.budget.split(","),
         rng=generator_of(options, "these counts"),
     )
@@ -416,7 +330,6 @@ def _release_regions(options: argparse.Namespace) -> int:
     if options.table is not None:
         _write_table(release.estimate(), options, confidence)
         say(f"wrote {options.table}")
-    return 0
 
 
 def _path(names: Sequence[str]) -> list[str]:
@@ -428,7 +341,7 @@ def _path(names: Sequence[str]) -> list[str]:
 
 
 def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
-    names, results = options.regions, ("estimate", "standard error", "low", "high")
+    names, results = options.region, ("estimate", "standard error", "low", "high")
     lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in results)]]
     errors = estimate.standard_errors
     for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):

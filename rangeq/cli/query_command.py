@@ -5,104 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
-from pathlib import Path
 
-from frequency.cli.protocol_commands import show_chain
-from frequency.core import normal_quantile
-from mechdesign.base import printable, replacing
+from frequency.cli.protocol_commands import CHAIN
+from mechdesign.base import printable
 from mechdesign.cli.options import (
-    PICTURES,
-    AddCommand,
-    add_force,
-    add_spreadsheet,
-    check_written,
+    CONFIDENCE,
+    FORCE,
+    SPREADSHEET,
+    command,
+    confidence_of,
     save_figure,
     say,
+    write_text,
 )
 from rangeq.cli.answering import AnswerList, AskedText, EstimateSource
-from rangeq.cli.collected import Source, add_collected, source_of
-
-
-def add_query(add: AddCommand) -> None:
-    """Add the command."""
-    chosen = add(
-        "query",
-        _query,
-        "answer questions from what was collected, in the labels and units of its schema, with"
-        " confidence intervals",
-        'query age.agg --protocol age.json --where "age 18:64" --quantile 0.5 --table\n  mechdesign'
-        ' query both.agg --protocol both.json --where "age 18: and sex female" --marginal sex --out'
-        " answers.csv",
-    )
-    chosen.epilog = f"{_QUESTIONS}\n{chosen.epilog}"
-    add_collected(chosen)
-    for kind, metavar, text in (
-        ("where", "CONDITIONS", 'how many users meet them all, such as "age 18:64 and sex female"'),
-        (
-            "quantile",
-            "PHI",
-            "the value with the fraction PHI of the users at or below it; of several attributes"
-            ' "PHI of NAME", perhaps "PHI of NAME where CONDITIONS"',
-        ),
-        ("marginal", "NAMES", "each combination of values of some attributes, such as age,sex"),
-    ):
-        chosen.add_argument(
-            f"--{kind}",
-            dest="asked",
-            action="append",
-            type=partial(AskedText, kind),
-            metavar=metavar,
-            help=f"{text}; may be repeated",
-        )
-    chosen.add_argument(
-        "--cells",
-        dest="asked",
-        action="append_const",
-        const=AskedText("marginal", ""),
-        help="each item, or combination of items of all attributes",
-    )
-    chosen.add_argument(
-        "--confidence",
-        type=float,
-        default=0.95,
-        help="of each interval by itself, in a heat map of those of all cells together"
-        " (default 0.95)",
-    )
-    chosen.add_argument(
-        "--fitted",
-        action="store_true",
-        help="answer by one model that is fitted to all reports on marginals, or on ranges of"
-        " several attributes, which mostly errs less",
-    )
-    chosen.add_argument(
-        "--shares",
-        action="store_true",
-        help="answer and draw in fractions of the users also from a release, which is in users",
-    )
-    form = chosen.add_mutually_exclusive_group()
-    form.add_argument("--table", action="store_true", help="print a table to read; default: CSV")
-    form.add_argument("--json", action="store_true", help="print JSON")
-    chosen.add_argument("--out", type=Path, help="write the answers (.csv, .json)")
-    add_spreadsheet(chosen)
-    chosen.add_argument(
-        "--plot",
-        type=Path,
-        help=(
-            "draw the attributes that are asked about, or all, three at most (.png, .pdf, .svg);"
-            " some of more are a query of their own, such as --marginal sex,age"
-        ),
-    )
-    chosen.add_argument(
-        "--kind",
-        choices=("bars", "cdf", "histogram", "heat-map", "mosaic"),
-        help=(
-            "of the picture (default: the cdf of one attribute with an order, bars of one without,"
-            " a heat map or a mosaic of several)"
-        ),
-    )
-    add_force(chosen)
-    show_chain(chosen)
-
+from rangeq.cli.collected import COLLECTED, Source, source_of
 
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
 
@@ -123,36 +40,67 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
 """
 
 
-def _query(options: argparse.Namespace) -> int:
-    read = [options.collected, options.protocol]
-    check_written(options, options.out, ".csv", ".json", sources=read)
-    check_written(options, options.plot, *PICTURES, sources=[*read, options.out])
+@command(
+    "query",
+    "answer questions from what was collected, in the labels and units of its schema, with"
+    " confidence intervals",
+    'query age.agg --protocol age.json --where "age 18:64" --quantile 0.5 --table\n'
+    '  mechdesign query both.agg --protocol both.json --where "age 18: and sex female"'
+    " --marginal sex --out answers.csv",
+    COLLECTED,
+    """
+    --where CONDITIONS [where, repeated, as asked]  how many users meet them all, such as "age 18:64
+        and sex female"
+    --quantile PHI [quantile, repeated, as asked]  the value with the fraction PHI of the users at
+        or below it; of several attributes "PHI of NAME", perhaps "PHI of NAME where CONDITIONS"
+    --marginal NAMES [marginal, repeated, as asked]  each combination of values of some attributes,
+        such as age,sex
+    --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
+    --fitted  answer by one model that is fitted to all reports on marginals, or on ranges of
+        several attributes, which mostly errs less
+    --shares  answer and draw in fractions of the users also from a release, which is in users
+    | --table  print a table to read (default: CSV)
+    | --json  print JSON
+    --out FILE [.csv .json]  write the answers
+    --plot FILE [.png .pdf .svg]  draw the attributes that are asked about, or all, three at most;
+        some of more are a query of their own, such as --marginal sex,age
+    --kind [bars|cdf|histogram|heat-map|mosaic]  of the picture (default: the cdf of one attribute
+        with an order, bars of one without, a heat map or a mosaic of several)
+    """,
+    CONFIDENCE,
+    SPREADSHEET,
+    FORCE,
+    notes=f"{_QUESTIONS}\n{CHAIN}",
+    where=partial(AskedText, "where"),
+    quantile=partial(AskedText, "quantile"),
+    marginal=partial(AskedText, "marginal"),
+)
+def run_query(options: argparse.Namespace) -> None:
     if options.kind is not None and options.plot is None:
         raise ValueError("--kind is for --plot")
-    normal_quantile(options.confidence)
-    source = source_of(options.collected, options.protocol, options.confidence)
+    confidence = confidence_of(options)
+    source = source_of(options.collected, options.protocol, confidence)
     if options.fitted:
         source = _fitted(source)
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
     rows = source.answers(options.asked or source.usual())
-    answers = AnswerList(rows, source.n, options.confidence, source.notes(rows))
+    answers = AnswerList(rows, source.n, confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
-    figure = None if options.plot is None else source.picture(options.asked or [], kind)
+    figure = None if options.plot is None else source.picture(options.asked, kind)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:
         written = (
             answers.json() if options.out.suffix == ".json" else answers.csv(options.spreadsheet)
         )
-        with replacing(options.out) as stream:
-            stream.write(written.encode())
-        say(f"wrote {options.out}: {len(rows)} answer{'s' * (len(rows) != 1)}", told_of)
+        number = f": {len(rows)} answer{'s' * (len(rows) != 1)}"
+        write_text(options.out, written, number, told_of)
     if figure is not None:
         save_figure(figure, options.plot, stream=told_of)
     if options.table:
         print(answers.table(), end="")
-        return 0
+        return
     if options.json:
         print(answers.json(), end="")
     elif options.out is None:
@@ -160,7 +108,6 @@ def _query(options: argparse.Namespace) -> int:
         print(answers._replace(rows=safe).csv(), end="")
     for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
-    return 0
 
 
 def _fitted(source: Source) -> EstimateSource:

@@ -1,4 +1,4 @@
-from .boxes import BoxSums, BoxTree, halved, tree_over
+from .boxes import BoxSums, BoxTree, cumulated, halved, tree_over
 from .estimate import (
     AttributeQuantiles,
     Distribution,
@@ -71,6 +71,7 @@ __all__ = [
     "checked_workload",
     "consistent",
     "contrast_precisions",
+    "cumulated",
     "even_rmse",
     "halved",
     "inverse",

@@ -150,9 +150,9 @@ class BoxSums:
 
     def __init__(self, values: npt.NDArray[Any]) -> None:
         whole = np.rint(values)
-        self._parts = [_cumulated(whole.astype(np.int64))]
+        self._parts = [cumulated(whole.astype(np.int64))]
         if values.dtype.kind == "f":
-            self._parts.append(_cumulated(values - whole))
+            self._parts.append(cumulated(values - whole))
 
     def between(self, first: Integers, after: Integers) -> Any:
         """Return the sums over boxes: ends of shape (axes, ...), `after` excluded."""
@@ -169,11 +169,17 @@ class BoxSums:
         return total
 
 
-def _cumulated(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    result = np.zeros(tuple(size + 1 for size in values.shape), dtype=values.dtype)
-    inner = result[(slice(1, None),) * values.ndim]
+def cumulated(values: npt.NDArray[Any], axes: Sequence[int] | None = None) -> npt.NDArray[Any]:
+    """Return sums of what is before each place along some axes, longer by one; None: along all."""
+    along = range(values.ndim) if axes is None else axes
+    shape, inside = list(values.shape), [slice(None)] * values.ndim
+    for axis in along:
+        shape[axis] += 1
+        inside[axis] = slice(1, None)
+    result = np.zeros(shape, dtype=values.dtype)
+    inner = result[tuple(inside)]
     inner[...] = values
-    for axis in range(values.ndim):
+    for axis in along:
         np.cumsum(inner, axis=axis, out=inner)
     return result
 

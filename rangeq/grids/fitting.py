@@ -12,7 +12,7 @@ import numpy as np
 
 from frequency.postprocess import norm_sub
 from mechdesign.base import Floats, Integers, Items
-from rangeq.core import halved
+from rangeq.core import cumulated, halved
 from rangeq.grids.cells import Edges, Grid, common, refined
 
 # ------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def nonnegative(table: Floats) -> Floats:
     if (table >= 0).all():
         return table
     # A summed-area table: `halved` asks for sums of boxes of all sizes
-    before = np.pad(table.cumsum(axis=0).cumsum(axis=1), [(1, 0), (1, 0)])
+    before = cumulated(table)
 
     def box_sums(first: Integers, last: Integers) -> Floats:
         (top, left), (bottom, right) = first, last + 1
@@ -317,7 +317,7 @@ class Line:
 
     @cached_property
     def _sums(self) -> Floats:
-        return np.concatenate([[0.0], np.cumsum(self.cells)])
+        return cumulated(self.cells)
 
     def answers(self, left: Items, right: Items) -> Floats:
         """Return the frequencies of ranges of values.
@@ -349,10 +349,7 @@ class Plane:
 
     @cached_property
     def _sums(self) -> Floats:
-        rows, columns = self.cells.shape
-        result = np.zeros((rows + 1, columns + 1))
-        result[1:, 1:] = self.cells.cumsum(axis=0).cumsum(axis=1)
-        return result
+        return cumulated(self.cells)
 
     def quadrants(self, left: Items, right: Items) -> Floats:
         """Return the frequencies inside and outside of both ranges.

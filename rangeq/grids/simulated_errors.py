@@ -13,6 +13,7 @@ from frequency.algebra import WORD
 from frequency.core import Aggregate
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items, Rational, one_thread
+from rangeq.core import cumulated
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.protocol import ConjunctionProtocol
 from rangeq.grids.sampling import REFERENCE_RECORDS, ExpectedRecords
@@ -280,9 +281,7 @@ def _ranges(size: int, rng: np.random.Generator) -> tuple[Items, Items]:
 
 def _inside(table: Floats, left: Items, right: Items) -> Floats:
     """The sums over ranges of one axis, or of each of two."""
-    sums = table
-    for axis in range(table.ndim):
-        sums = np.insert(sums.cumsum(axis=axis), 0, 0.0, axis=axis)
+    sums = cumulated(table)
     if table.ndim == 1:
         return np.asarray(sums[right[:, 0] + 1] - sums[left[:, 0]])
     (a, b), (c, d) = ((left[:, axis], right[:, axis] + 1) for axis in range(2))

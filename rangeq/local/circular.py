@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import Aggregate, Oracle, PublicDraw, coin, smallest_integer
+from frequency.core import Aggregate, Oracle, PublicDraw, coin, smallest_integer, weights_of
 from frequency.oracles import OracleChoice, choices_of, oracle_over
 from mechdesign.base import Floats, Items, set_fields, shown, whole
 from rangeq.core import EvenErrors, NodeLaw, RangeProtocol, padded, spread
@@ -189,8 +190,53 @@ def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:
 _ALL_DIVISORS = 1 << 16
 
 
+class BlockHierarchy(RangeProtocol):
+    """A hierarchy of levels of blocks of one width each, moved by a random offset for each user."""
+
+    probabilities: tuple[Any, ...] | None
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Blocks, ...]: ...
+
+    @cached_property
+    def part_weights(self) -> tuple[int, ...]:
+        return weights_of(len(self.parts), self.probabilities, "level")
+
+    @cached_property
+    def _per_user(self) -> Floats:
+        return np.array(
+            [per_user_of_blocks(level.base, self.domain, level.width) for level in self.parts]
+        )
+
+    @property
+    def even(self) -> EvenErrors:
+        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
+
+    @abstractmethod
+    def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
+        """Return the variances of ranges of an even population, for so many users on each level."""
+
+    @abstractmethod
+    def _own_linear_variance(self, weights: Floats, users: Floats) -> Floats:
+        """Return those of sums with weights of items."""
+
+    def _added_by_levels(
+        self, total: Floats, users: Floats, solution: Floats, frequencies: Floats
+    ) -> None:
+        """Add the variance that each level has by its reports to a total."""
+        even = np.full(self.domain, 1 / self.domain)
+        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
+            if number:
+                counted, inside, known = (
+                    windows(padded(values, level.domain), level.width)
+                    for values in (solution * (number / variance), frequencies, even)
+                )
+                total += level.added_variance(counted, inside, known) / number
+
+
 @dataclass(frozen=True)
-class CircularHistogram(RangeProtocol):
+class CircularHistogram(BlockHierarchy):
     """A circular hierarchy: nodes of all sizes, turned by a random angle for each user.
 
     A tree answers some ranges well and others badly: those that cut its large nodes. Turned by a
@@ -271,12 +317,6 @@ class CircularHistogram(RangeProtocol):
             for m, choice in zip(blocks, choices, strict=True)
         )
 
-    @cached_property
-    def _per_user(self) -> Floats:
-        return np.array(
-            [per_user_of_blocks(level.base, self.domain, level.width) for level in self.parts]
-        )
-
     def _padded(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Pad values of items (..., domain) to values of the circle (..., circle), with 0."""
         return padded(values, self.size)
@@ -339,10 +379,6 @@ class CircularHistogram(RangeProtocol):
         if shared is not None:
             result = result + np.diff(shared) / shared[-1] * (1 - result.sum())
         return result
-
-    @property
-    def even(self) -> EvenErrors:
-        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
 
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         curve, length = _curve(self, tuple(users)), last - first + 1
@@ -409,15 +445,7 @@ class CircularHistogram(RangeProtocol):
         if curve.shared is not None:
             weights = weights - (weights @ (np.diff(curve.shared) / curve.shared[-1]))[:, None]
         solution = self._solved(np.fft.rfft(self._padded(weights)), users)
-        population = self._padded(frequencies)
-        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
-            if not number:
-                continue
-            counted, nodes, known = (
-                windows(values, level.width)
-                for values in (solution * (number / variance), population, self._even)
-            )
-            total += level.added_variance(counted, nodes, known) / number
+        self._added_by_levels(total, users, solution, frequencies)
         return np.where(
             np.isfinite(even_variances) & (even_variances > 0),
             np.maximum(total, 0.0),

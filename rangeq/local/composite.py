@@ -16,8 +16,6 @@ from mechdesign import Mechanism, PrivacyViolation
 from mechdesign.base import Floats, Items, set_fields, shown
 from rangeq.core import (
     ConsistentTree,
-    EvenErrors,
-    RangeProtocol,
     Tree,
     consistent,
     contrast_precisions,
@@ -27,7 +25,7 @@ from rangeq.core import (
     spread,
 )
 from rangeq.local.circle import ToeplitzInverse, windows
-from rangeq.local.circular import Blocks, per_user_of_blocks
+from rangeq.local.circular import BlockHierarchy, Blocks
 from rangeq.local.hierarchy import level_oracles, per_user_of_levels
 
 
@@ -268,7 +266,7 @@ def _gram_of_blocks(blocks: int, width: int, workload: str) -> Floats:
 
 
 @dataclass(frozen=True)
-class ShiftedHistogram(RangeProtocol):
+class ShiftedHistogram(BlockHierarchy):
     """A hierarchy of histograms whose bins are shifted by a random offset for each user.
 
     Of each bin width all offsets are equally likely, as in averaged shifted histograms (Scott,
@@ -332,12 +330,6 @@ class ShiftedHistogram(RangeProtocol):
             for number, width, choice in zip(bins, widths, choices, strict=True)
         )
 
-    @cached_property
-    def _per_user(self) -> Floats:
-        return np.array(
-            [per_user_of_blocks(level.base, self.domain, level.width) for level in self.parts]
-        )
-
     def information(self, users: Floats) -> Floats:
         """The first column of the precisions of the items, for so many users on each level."""
         total, item = np.zeros(self.domain), np.arange(self.domain)
@@ -363,10 +355,6 @@ class ShiftedHistogram(RangeProtocol):
         # proportion to each item's covariance with the sum
         return result + solver.shares * (1 - result.sum())
 
-    @property
-    def even(self) -> EvenErrors:
-        return EvenErrors.of(self.domain, self._own_range_variance, self._own_linear_variance)
-
     def _own_range_variance(self, first: Items, last: Items, users: Floats) -> Floats:
         solver = _solver(self, tuple(users))
         shared = np.append(0.0, np.cumsum(solver.shares))
@@ -385,14 +373,7 @@ class ShiftedHistogram(RangeProtocol):
     def variances_from(self, n: int, users: Floats, weights: Floats, frequencies: Floats) -> Floats:
         solver, total = _solver(self, tuple(users)), -spread(weights, frequencies) / n
         solution = solver.inverse.times(weights - (weights @ solver.shares)[:, None])
-        even = np.full(self.domain, 1 / self.domain)
-        for level, number, variance in zip(self.parts, users, self._per_user, strict=True):
-            if number:
-                counted, in_bins, known = (
-                    windows(padded(values, level.domain), level.width)
-                    for values in (solution * (number / variance), frequencies, even)
-                )
-                total += level.added_variance(counted, in_bins, known) / number
+        self._added_by_levels(total, users, solution, frequencies)
         return np.where(np.ptp(weights, axis=-1) == 0, 0.0, np.maximum(total, 0.0))
 
 

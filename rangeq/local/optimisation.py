@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -40,8 +40,8 @@ _FEW = 64
 #: are added above so many of the finest.
 _RESOLVED, _FINE = 1024, 3
 
-#: The number of prefixes that stand for all, the most steps, and the ratio that ends them.
-_PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 1.003
+#: The number of prefixes that stand for all, the most steps, and the tolerance that ends them.
+_PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 0.003
 
 _SAMPLE = 4096  # the number of lowest frequencies of a circular domain that are weighed one by one
 
@@ -218,7 +218,7 @@ class CircleLevels:
     epsilon: float | Rational
     circle: int  # the number of items with padding: as for `CircularHistogram`
     blocks: Integers  # shape (levels,): the number of blocks of each level of the circle
-    oracles: tuple[Oracle, ...]  # the best oracle of each level
+    oracles: tuple[str, ...]  # the best oracle of each level
     frequencies: Integers  # the frequencies of the circular domain that are looked at
     # Shape (frequencies,): the cost of a unit of variance at each in the mean over a workload
     costs: Floats
@@ -228,36 +228,20 @@ class CircleLevels:
     def of(cls, domain: int, epsilon: float | Rational, circle: int, workload: str) -> CircleLevels:
         """The levels of all default numbers of blocks: divisors of the circular domain's size."""
         blocks = np.array(default_blocks(circle))
-        short = {name: kind for name, kind in NAMED.items() if kind(2, 1.0).cells}
-        best = (
-            best_oracle(m, -(-domain * m // circle), epsilon, short, _FEW) for m in blocks.tolist()
+        oracles, variances = _of_blocks(
+            domain, epsilon, [(m, circle // m) for m in blocks.tolist()]
         )
-        oracles = tuple(oracle for oracle, _ in best)
-        variances = [
-            per_user_of_blocks(oracle, domain, circle // m)
-            for oracle, m in zip(oracles, blocks.tolist(), strict=True)
-        ]
         frequencies, costs = _circular_costs(domain, circle, workload)
         gains = (
             np.array([seen(circle, circle // m)[frequencies] for m in blocks.tolist()])
-            / np.array(variances)[:, None]
+            / variances[:, None]
         )
         return cls(domain, epsilon, circle, blocks, oracles, frequencies, costs, gains.T)
 
     def histogram(self, shares: Floats) -> CircularHistogram:
         """The protocol with these shares of the users; levels with next to none are left out."""
-        kept = (shares > 1e-3) | (self.blocks == self.circle)
-        names = tuple(
-            type(oracle).__name__ for oracle, keep in zip(self.oracles, kept, strict=True) if keep
-        )
-        return CircularHistogram(
-            self.domain,
-            self.epsilon,
-            self.circle,
-            tuple(self.blocks[kept].tolist()),
-            names,
-            _exact(shares[kept]),
-        )
+        levels = _kept(shares, self.oracles, self.blocks, self.circle)
+        return CircularHistogram(self.domain, self.epsilon, self.circle, *levels)
 
 
 def _circular_hierarchies(
@@ -270,26 +254,44 @@ def _circular_hierarchies(
         yield levels.histogram(least_shares(levels.costs, levels.gains))
 
 
+def _of_blocks(
+    domain: int, epsilon: float | Rational, levels: Sequence[tuple[int, int]]
+) -> tuple[tuple[str, ...], Floats]:
+    """Return the best oracles for levels of so many blocks of some width, and their variances."""
+    short = {name: kind for name, kind in NAMED.items() if kind(2, 1.0).cells}
+    oracles = [
+        best_oracle(blocks, -(-domain // width), epsilon, short, _FEW)[0]
+        for blocks, width in levels
+    ]
+    variances = [
+        per_user_of_blocks(oracle, domain, width)
+        for oracle, (_, width) in zip(oracles, levels, strict=True)
+    ]
+    return tuple(type(oracle).__name__ for oracle in oracles), np.array(variances)
+
+
+def _kept(
+    shares: Floats, names: Sequence[str], sizes: Integers, finest: int
+) -> tuple[tuple[int, ...], tuple[str, ...], tuple[Fraction, ...]]:
+    """Return the levels, their oracles and their shares, without levels that get next to none."""
+    kept = np.flatnonzero((shares > 1e-3) | (sizes == finest))
+    return (
+        tuple(sizes[kept].tolist()),
+        tuple(names[level] for level in kept.tolist()),
+        _exact(shares[kept]),
+    )
+
+
 def _shifted_histograms(
     domain: int, epsilon: float | Rational, workload: str
 ) -> Iterator[RangeProtocol]:
     if workload != "prefixes" or domain > ShiftedHistogram.largest_domain:
         return
     widths = powers_below(domain)
-    short = {name: kind for name, kind in NAMED.items() if kind(2, 1.0).cells}
-    oracles = [
-        best_oracle(bins_of(domain, width), -(-domain // width), epsilon, short, _FEW)[0]
-        for width in widths
-    ]
-    variances = [
-        per_user_of_blocks(oracle, domain, width)
-        for oracle, width in zip(oracles, widths, strict=True)
-    ]
-    shares = _shifted_shares(domain, np.array(widths), np.array(variances))
-    kept = (shares > 1e-3) | (np.array(widths) == 1)
-    names = tuple(type(oracle).__name__ for oracle, keep in zip(oracles, kept, strict=True) if keep)
-    chosen = tuple(np.array(widths)[kept].tolist())
-    yield ShiftedHistogram(domain, epsilon, chosen, names, _exact(shares[kept]))
+    levels = [(bins_of(domain, width), width) for width in widths]
+    names, variances = _of_blocks(domain, epsilon, levels)
+    shares = _shifted_shares(domain, np.array(widths), variances)
+    yield ShiftedHistogram(domain, epsilon, *_kept(shares, names, np.array(widths), 1))
 
 
 def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
@@ -299,13 +301,14 @@ def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
         middle = len(widths) - _FINE
         fewer = np.append(np.arange(middle - 1), np.arange(middle, len(widths)))
         shares = _shifted_shares(-(-domain // 2), -(-widths[:-1] // 2), variances[fewer])
-        return _normalised(np.insert(shares, middle, shares[middle - 1 : middle + 1].mean()))
+        more = np.insert(shares, middle, shares[middle - 1 : middle + 1].mean())
+        return np.asarray(more / more.sum())
     last = np.unique(np.linspace(0, domain - 2, min(max(domain - 1, 1), _PREFIXES)).astype(int))
     prefixes = (np.arange(domain) <= last[:, None]).astype(np.float64)
     columns = np.maximum(1 - np.arange(domain) / widths[:, None], 0.0) / variances[:, None]
     around = np.fft.rfft(np.concatenate([columns, 0 * columns[:, :1], columns[:, :0:-1]], axis=1))
-    shares = np.full(len(widths), 1 / len(widths))
-    for _ in range(_SHIFTED_STEPS):
+
+    def gains(shares: Floats) -> Floats:
         inverse = ToeplitzInverse.of(shares @ columns)
         solved = inverse.times(prefixes)
         every = inverse.times(np.ones(domain))
@@ -316,19 +319,11 @@ def _shifted_shares(domain: int, widths: Integers, variances: Floats) -> Floats:
         # of all levels at once
         power = (np.abs(np.fft.rfft(solved, 2 * domain)) ** 2).sum(axis=0)
         power[1:-1] *= 2
-        gains = around.real @ power
-        mean = float(shares @ gains)
-        # KKT condition: at the optimum no level's gain is above the mean; prefixes are a sample, so
-        # a part in 300 is as good as it gets
-        if mean == 0 or gains.max() <= mean * _ALIKE:
-            break
-        shares = _normalised(shares * np.sqrt(gains / mean))
-    return shares
+        return np.asarray(around.real @ power)
 
-
-def _normalised(values: Floats) -> Floats:
-    result: Floats = values / values.sum()
-    return result
+    # Prefixes are a sample, so a part in 300 is as good as it gets
+    even = np.full(len(widths), 1 / len(widths))
+    return falling_shares(gains, even, _SHIFTED_STEPS, _ALIKE)
 
 
 def _circular_costs(domain: int, circle: int, workload: str) -> tuple[Integers, Floats]:
@@ -432,29 +427,27 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
     Shapes: `costs` (contrasts,), `information` (contrasts, levels); returns (levels,).
     """
 
-    def slope(precision: Floats) -> Floats:
-        return np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+    def gains(shares: Floats) -> Floats:
+        precision = information @ shares
+        slope = np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+        return np.asarray(slope @ information)
 
     start = np.full(information.shape[1], 1 / information.shape[1])
-    return falling_shares(slope, information, start, _STEPS // len(costs) + 200, 1e-9)
+    return falling_shares(gains, start, _STEPS // len(costs) + 200, 1e-9)
 
 
 def falling_shares(
-    slope: Callable[[Floats], Floats],
-    information: Floats,
-    start: Floats,
-    steps: int,
-    tolerance: float,
+    gains_of: Callable[[Floats], Floats], start: Floats, steps: int, tolerance: float
 ) -> Floats:
     """The shares of least variance, adding up to 1, by multiplicative steps: a convex problem.
 
-    Shapes: `slope` (contrasts,), `information` (contrasts, levels); returns (levels,).
+    Gains are minus the derivatives of the cost by the shares. Shapes: (levels,).
     """
     shares = start
     for _ in range(steps):
-        gains = slope(information @ shares) @ information
-        # gains are minus the derivatives of the cost by the shares. KKT condition: equal to their
-        # mean where a share is above 0, and no larger anywhere
+        gains = gains_of(shares)
+        # KKT condition: gains are equal to their mean where a share is above 0, and no larger
+        # anywhere
         mean = float(shares @ gains)
         if mean == 0 or gains.max() <= mean * (1 + tolerance):
             break  # no level would gain from another's users

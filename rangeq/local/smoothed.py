@@ -296,14 +296,17 @@ def _tilted(levels: CircleLevels, n: int, unbiased: Floats) -> Floats:
 def _guarded(levels: CircleLevels, n: int, prior: Floats, guard: float, start: Floats) -> Floats:
     """The shares of least costs @ (v / (1 + v prior) + guard v), v the variance of frequencies."""
 
-    def slope(precision: Floats) -> Floats:
+    information = n * levels.gains
+
+    def gains(shares: Floats) -> Floats:
+        precision = information @ shares
         noise = _noise(precision, levels, n)
-        result: Floats = levels.costs * (1 / (1 + noise * prior) ** 2 + guard) / precision**2
-        return result
+        slope = levels.costs * (1 / (1 + noise * prior) ** 2 + guard) / precision**2
+        return np.asarray(slope @ information)
 
     # Multiplicative steps cannot leave 0: every level begins with some users
     shares = np.maximum(start, 1e-4)
-    return falling_shares(slope, n * levels.gains, shares / shares.sum(), 600, 1e-5)
+    return falling_shares(gains, shares / shares.sum(), 600, 1e-5)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from rangeq.central.matrix_mechanism.strategy import (
     checked_entries,
 )
 from rangeq.central.matrix_mechanism.workload import LARGEST_GRAM, Term, Workload, kronecker
+from rangeq.core import cumulated
 
 LARGEST_ROWS = 1 << 13
 
@@ -195,12 +196,12 @@ class DenseStrategy(Strategy):
     @cached_property
     def _sums(self) -> Floats:
         """Covariances of prefixes: entry (i, j) is that of the first i and the first j cells."""
-        return _prefix_sums(self._covariance)
+        return cumulated(self._covariance)
 
     @cached_property
     def _beside_sums(self) -> Floats:
         assert self._beside is not None
-        return _prefix_sums(self._beside)
+        return cumulated(self._beside)
 
     def _box_variances(self, first: Integers, last: Integers) -> Floats:
         places = np.indices(self.sizes).reshape(len(self.sizes), -1)
@@ -262,12 +263,6 @@ class DenseStrategy(Strategy):
 
     def __repr__(self) -> str:
         return f"<DenseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells>"
-
-
-def _prefix_sums(matrix: Floats) -> Floats:
-    sums = np.zeros((len(matrix) + 1, len(matrix) + 1))
-    sums[1:, 1:] = matrix.cumsum(axis=0).cumsum(axis=1)
-    return sums
 
 
 def block_sum(sums: Floats, low: Integers, high: Integers) -> Floats:

@@ -39,6 +39,7 @@ from rangeq.central.matrix_mechanism.strategy import (
     checked_entries,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
+from rangeq.core import cumulated
 
 _NULL = 1e-10  # eigenvalues below it, relative to the largest, are taken for 0
 
@@ -192,12 +193,9 @@ class ResidualStrategy(ViewStrategy):
     @cached_property
     def _sums(self) -> list[Floats]:
         """The covariances of prefixes, for each side."""
-        return [
-            # w'Cw of the indicator w of a range is the sum over a square block of C: from a
-            # summed-area table it takes three entries, however wide the range
-            np.pad(inverse.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-            for inverse in self._inverses
-        ]
+        # w'Cw of the indicator w of a range is the sum over a square block of C: from a summed-area
+        # table it takes three entries, however wide the range
+        return [*map(cumulated, self._inverses)]
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         forms = [

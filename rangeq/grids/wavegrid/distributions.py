@@ -13,6 +13,7 @@ import scipy
 
 from frequency.postprocess import norm_sub
 from mechdesign.base import Floats, Items
+from rangeq.core import cumulated
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting import Line, nonnegative, with_margins
 from rangeq.grids.wavegrid.density import Density
@@ -42,8 +43,7 @@ class Axis(NamedTuple):
     def of(cls, edges: Edges, found: Density, most: int = COARSE, apart: int = 0) -> Axis:
         """The distribution of an attribute, from the posterior of its cells."""
         # Covariances of prefixes, not of cells: those of ranges are differences of a few entries
-        sums = np.zeros((len(edges), len(edges)))
-        sums[1:, 1:] = found.covariance.cumsum(axis=0).cumsum(axis=1)
+        sums = cumulated(found.covariance)
         groups = balanced(found.frequencies, most, apart)
         mass: Floats = np.bincount(groups, found.frequencies).astype(np.float64)
         return cls(Line(edges, found.frequencies / found.frequencies.sum()), sums, groups, mass)
@@ -66,8 +66,7 @@ class Axis(NamedTuple):
 
     def reordered(self, order: Items) -> Axis:
         """The distribution of the same values in another order, each a coarse cell of its own."""
-        sums = np.zeros_like(self.covariance)
-        sums[1:, 1:] = self.changes[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
+        sums = cumulated(self.changes[np.ix_(order, order)])
         line = Line(self.line.edges, self.line.cells[order])
         return Axis(line, sums, self.groups, self.mass[order])
 
@@ -155,12 +154,12 @@ class Joint(ABC):
     @cached_property
     def sums(self) -> Floats:
         """Sums of the mean's cells before each corner: in sums of cells noise cancels."""
-        return corners(self.mean)
+        return cumulated(self.mean)
 
     @cached_property
     def table_sums(self) -> Floats:
         """Sums of the table's cells before each corner."""
-        return corners(self.table)
+        return cumulated(self.table)
 
     @cached_property
     def conditional(self) -> tuple[Floats, Floats]:
@@ -168,7 +167,7 @@ class Joint(ABC):
         cumulative = []
         for table in (self.table, self.table.T):
             # Of the table without negative cells, as conditional distributions must increase
-            sums = np.pad(table.cumsum(axis=1), [(0, 0), (1, 0)])
+            sums = cumulated(table, (1,))
             cumulative.append(sums / np.maximum(sums[:, -1:], _TINY))
         return cumulative[0], cumulative[1]
 
@@ -240,10 +239,10 @@ class FittedJoint(Joint):
         return [
             (
                 explanation,
-                corners(explanation.joint),
-                corners(slopes),
-                np.pad(explanation.left.cumsum(axis=0), [(1, 0), (0, 0)]),
-                np.pad(explanation.right.cumsum(axis=0), [(1, 0), (0, 0)]),
+                cumulated(explanation.joint),
+                cumulated(slopes, (-2, -1)),
+                cumulated(explanation.left, (0,)),
+                cumulated(explanation.right, (0,)),
             )
             for explanation, slopes in zip(self.explanations, self._slopes, strict=True)
         ]
@@ -437,15 +436,8 @@ def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:
     )[1]
 
 
-def corners(tables: Floats) -> Floats:
-    """Sums of what comes before each corner of a cell: the last two axes become longer by one."""
-    result = np.zeros((*tables.shape[:-2], tables.shape[-2] + 1, tables.shape[-1] + 1))
-    result[..., 1:, 1:] = tables.cumsum(axis=-2).cumsum(axis=-1)
-    return result
-
-
 def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Return the mass before places, as if cells were uniform; `sums` as of `corners`."""
+    """Return the mass before places, as if cells were uniform; `sums` as of `cumulated`."""
     i, j = (
         np.minimum(rows.astype(np.int64), sums.shape[-2] - 2),
         np.minimum(columns.astype(np.int64), sums.shape[-1] - 2),
@@ -464,7 +456,7 @@ def parts_before(places: Floats, cells: int) -> Floats:
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
-    """Return the mass between two places along both axes; `sums` as of `corners`."""
+    """Return the mass between two places along both axes; `sums` as of `cumulated`."""
     inside: Floats = before(sums, rows[1], columns[1]) - before(sums, rows[0], columns[1])
     return inside - before(sums, rows[1], columns[0]) + before(sums, rows[0], columns[0])
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from frequency.schema import Domain
 from mechdesign.base import Floats, one_thread
+from rangeq.core import cumulated
 from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
-from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced, corners
+from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
 from rangeq.grids.wavegrid.likelihoods import Key, Likelihoods
@@ -305,7 +306,7 @@ def chosen_pairs(
             apart = joint.mean - other
             seen = joint.pair.grams[0] @ apart @ joint.pair.grams[1]
             keys.append(key)
-            signals.append(float((corners(apart) ** 2).mean()))
+            signals.append(float((cumulated(apart, (-2, -1)) ** 2).mean()))
             informations.append(float((apart * seen).sum()))
             before.append(joint.pair.precision + joint.pair.halves.precision)
     order = np.argsort(-np.array(signals), kind="stable")

@@ -50,7 +50,7 @@ def test_explain_draws_a_page_and_json_stays_json(
         ("wm.json --prior 1,2", 2, "2 weights for 9 inputs"),
         ("wm.json --prior binomial:3/2", 2, "[0, 1]"),
         ("wm.json --plot one.txt", 2, ".png"),
-        ("wm.json --plot wm.json", 2, "--force"),
+        ("wm.json --plot wm.json", 2, "would replace what it is made from"),
         ("bad.json", 1, "bad.json"),
     ],
 )

@@ -198,8 +198,8 @@ def test_requests_that_are_refused_leave_the_file_as_it_is(sample):
     force, protocol = "--force", "--protocol"
     for code, given, more, message in (
         (2, words, {}, "rows.csv exists; use --force to overwrite it"),
-        (2, words, {"rows": 0}, "--rows must be a number of rows, at least 1, got 0"),
-        (2, words, {"rows": -5}, "--rows must be a number of rows, at least 1, got -5"),
+        (2, (*words, force), {"rows": 0}, "--rows must be a number of rows, at least 1, got 0"),
+        (2, (*words, force), {"rows": -5}, "--rows must be a number of rows, at least 1, got -5"),
         (2, words, {"out": "rows.tsv"}, "rows.tsv: the file name must end in .csv"),
         (
             2,
