@@ -225,38 +225,17 @@ class CellHashes(NamedTuple):
         return total
 
 
-@dataclass(frozen=True)
-class CellSketch(Oracle):
-    """The base of sketches of items that public functions hash into cells."""
-
-    hashes: int = 256
-    width: int = 1024
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        width = checked_size("width", self.width, 2)
-        if width & (width - 1):
-            raise ValueError(f"width must be a power of two, got {shown(width)}")
-        seed, most = checked_size("seed", self.seed, 0), MOST_FUNCTIONS // (width.bit_length() - 1)
-        hashes = checked_size("hashes", self.hashes, 1, most)
-        set_fields(self, hashes=hashes, width=width, seed=seed)
-
-    @property
-    def confusion(self) -> Fraction:
-        return Fraction(1, self.hashes * (self.width - 1))
-
-    @cached_property
-    def _public(self) -> PublicBits:
-        return PublicBits("hash", self.seed, self.hashes * (self.width.bit_length() - 1))
-
-    @property
-    def _hashing(self) -> CellHashes:
-        return CellHashes(self._public, self.hashes, self.width.bit_length() - 1)
+def checked_hashes(hashes: int, width: int, seed: int) -> dict[str, int]:
+    """The sizes and the seed of `CellHashes` as integers; ValueError if one is out of range."""
+    width = checked_size("width", width, 2)
+    if width & (width - 1):
+        raise ValueError(f"width must be a power of two, got {shown(width)}")
+    seed, most = checked_size("seed", seed, 0), MOST_FUNCTIONS // (width.bit_length() - 1)
+    return {"hashes": checked_size("hashes", hashes, 1, most), "width": width, "seed": seed}
 
 
 @dataclass(frozen=True)
-class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
+class HadamardCountMeanSketch(SignChannel, Sketch):
     """HCMS, InpHTCMS: one Walsh-Hadamard coefficient of the hashed item, as one bit.
 
     Source: Apple, Learning with Privacy at Scale, 2017; thesis 4.4.6.
@@ -282,6 +261,26 @@ class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
     """
 
     privacy_source: ClassVar[str] = "Apple 2017"
+
+    hashes: int = 256
+    width: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
+
+    @property
+    def confusion(self) -> Fraction:
+        return Fraction(1, self.hashes * (self.width - 1))
+
+    @cached_property
+    def _public(self) -> PublicBits:
+        return PublicBits("hash", self.seed, self.hashes * (self.width.bit_length() - 1))
+
+    @property
+    def _hashing(self) -> CellHashes:
+        return CellHashes(self._public, self.hashes, self.width.bit_length() - 1)
 
     def _details(self) -> dict[str, Any]:
         sizes = {"hashes": self.hashes, "width": self.width, "seed": self.seed}
@@ -344,7 +343,7 @@ class HadamardCountMeanSketch(SignChannel, CellSketch, Sketch):
 
 
 @dataclass(frozen=True)
-class CountMeanSketch(CellSketch, Sketch):
+class CountMeanSketch(Sketch):
     """CMS: the symmetric unary encoding of the hashed item.
 
     Source: Apple, Learning with Privacy at Scale, 2017, Algorithms A_client-CMS and A_CMS.
@@ -364,6 +363,26 @@ class CountMeanSketch(CellSketch, Sketch):
     """
 
     privacy_source: ClassVar[str] = "Apple 2017"
+
+    hashes: int = 256
+    width: int = 1024
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **checked_hashes(self.hashes, self.width, self.seed))
+
+    @property
+    def confusion(self) -> Fraction:
+        return Fraction(1, self.hashes * (self.width - 1))
+
+    @cached_property
+    def _public(self) -> PublicBits:
+        return PublicBits("hash", self.seed, self.hashes * (self.width.bit_length() - 1))
+
+    @property
+    def _hashing(self) -> CellHashes:
+        return CellHashes(self._public, self.hashes, self.width.bit_length() - 1)
 
     @property
     def batch_size(self) -> int:
