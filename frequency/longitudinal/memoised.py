@@ -453,7 +453,8 @@ class Memoised:
         reports = recalled(state, who, items, lambda new: self._permanent(items[new], source))
         sent = chances([self.kept], np.zeros(len(items), dtype=np.int64), source)
         fresh = np.flatnonzero(~sent)
-        reports[fresh] = self._blank(np.zeros_like(items[fresh]), source)
+        blank = np.zeros_like(items[fresh])
+        reports[fresh] = self._selected(blank, self._acceptance[1], source)
         return reports
 
     def _items_of(self, values: Any) -> Items:
@@ -462,9 +463,6 @@ class Memoised:
 
     def _permanent(self, items: Items, source: BitSource) -> Reports:
         return self._selected(items, self._acceptance[0], source)
-
-    def _blank(self, items: Items, source: BitSource) -> Reports:
-        return self._selected(items, self._acceptance[1], source)
 
     @cached_property
     def _acceptance(self) -> tuple[list[Fraction], list[Fraction]]:

@@ -433,7 +433,9 @@ class CALM(ViewProtocol):
         for size in (
             range(self.covered, len(self.domain) + 1) if self.size is None else (self.size,)
         ):
-            candidate = self._views_of(size)
+            blocks = covering(len(self.domain), self.covered, size)
+            names = self.domain.attributes
+            candidate = tuple(tuple(names[place] for place in block) for block in blocks)
             if max(self.domain.project(view).size for view in candidate) > MOST_CELLS:
                 break
             errors = _Errors(self.domain, candidate, self.epsilon, self.covered)
@@ -446,13 +448,6 @@ class CALM(ViewProtocol):
         if best is None:
             raise ValueError(f"a set of attributes would have more than {MOST_CELLS} cells")
         return best
-
-    def _views_of(self, size: int) -> tuple[Names, ...]:
-        names = self.domain.attributes
-        return tuple(
-            tuple(names[place] for place in block)
-            for block in covering(len(names), self.covered, size)
-        )
 
     def checked(self, attributes: Sequence[str]) -> Names:
         """Return names of 1 .. k attributes of at most 2^20 cells; ValueError for others."""

@@ -265,7 +265,10 @@ class LogLinear:
         self._precisions = 1 / np.concatenate([np.ones(0), *(each.variances for each in moments)])
         self._steps = np.array(domain.steps, dtype=np.int64)
         self._places = self.indices @ self._steps
-        self.parameters, self.scales = np.zeros(len(self._values)), self._first_scales()
+        self.parameters = np.zeros(len(self._values))
+        # As if records were nearly even, where parameters are nearly the moments
+        energies = np.maximum(self._values**2 - 1 / self._precisions, 0.0)
+        self.scales = self._pooled(energies, np.ones(len(energies)), self._precisions)
         self.joint = np.full(domain.size, 1 / domain.size)
         if len(self._values):
             self._fit()
@@ -369,11 +372,6 @@ class LogLinear:
 
     def _loss(self, left: Floats, change: Floats) -> float:
         return float((self._precisions * left**2).sum() + ((change / self.scales) ** 2).sum())
-
-    def _first_scales(self) -> Floats:
-        """Return scales as if records were nearly even, where parameters are nearly the moments."""
-        energies = np.maximum(self._values**2 - 1 / self._precisions, 0.0)
-        return self._pooled(energies, np.ones(len(energies)), self._precisions)
 
     def _scales_of(self, root: Floats) -> Floats:
         """Return scales by MacKay's step: the energy of parameters over how many are determined."""

@@ -194,10 +194,6 @@ def _shares(size: int, share: float) -> Floats:
     return powers / powers.sum()
 
 
-def _even(domain: Domain) -> Floats:
-    return np.full(domain.size, 1 / domain.size)
-
-
 def _skewed(domain: Domain) -> Floats:
     """Return records of independent attributes, of which each next value is half as frequent."""
     joint = np.ones(1)
@@ -234,7 +230,7 @@ def _rare(domain: Domain) -> Floats:
 
 #: The distributions of the records, flat, by their names.
 POPULATIONS: dict[str, Callable[[Domain], Floats]] = {
-    "even": _even,
+    "even": lambda domain: np.full(domain.size, 1 / domain.size),
     "skewed": _skewed,
     "dependent": _dependent,
     "rare": _rare,

@@ -246,7 +246,9 @@ class Smoothing:
             # Frequencies are not negative, steps go either way.
             seen = np.maximum(score, 0) if kind is kinds[0] else score
             ratio = seen**2 / precision
-            gains.append(_evidence(ratio))
+            # The gain in log-likelihood by the best variance, at least 1: none for a square below
+            square = np.maximum(ratio, 1.0)
+            gains.append(0.5 * (square - 1 - np.log(square)))
             variances.append((ratio - 1) / precision)
             reach = max(
                 reach, int(np.argmax(np.abs(autocorrelation) < _APART * autocorrelation[0]))
@@ -315,13 +317,6 @@ class Smoothing:
             by_length[(last - first + 1) % self._size]
             + (np.tensordot(root, lean, (0, 0)) ** 2).sum(axis=0)
         )
-
-
-def _evidence(ratio: Floats) -> Floats:
-    """Return the gain in log-likelihood by the best variance, at least 1, of a square."""
-    # No gain where the square is below 1
-    ratio = np.maximum(ratio, 1.0)
-    return np.asarray(0.5 * (ratio - 1 - np.log(ratio)))
 
 
 def _pairs(values: Floats) -> Floats:

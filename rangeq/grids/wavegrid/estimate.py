@@ -315,7 +315,11 @@ class WaveEstimate(ConjunctionEstimate):
         """The answers of queries that all name as many attributes, more than two."""
         split = [self._by_category(part_queries) for part_queries in groups]
         tables = np.concatenate([self._tables(part_queries) for part_queries in split])
-        answers = self._of_tables(tables, len(groups[0].places))
+        several = len(groups[0].places)
+        if several > _TOGETHER:
+            answers = tree_answers(_in_and_out(tables), several).answers
+        else:
+            answers = self._parts(tables, several).reshape(len(tables), -1)[:, 0]
         parts = np.split(
             answers, np.cumsum([len(part_queries.rows) for part_queries in split])[:-1]
         )
@@ -385,12 +389,6 @@ class WaveEstimate(ConjunctionEstimate):
             # Double differences of cumulated sums: nine parts from sixteen corners
             tables[:, number] = np.maximum(np.diff(np.diff(at, axis=1), axis=2), 0.0)
         return tables[:, :, [1, 0, 2]][:, :, :, [1, 0, 2]]
-
-    def _of_tables(self, tables: Floats, several: int) -> Floats:
-        """The answers of queries about so many attributes."""
-        if several > _TOGETHER:
-            return tree_answers(_in_and_out(tables), several).answers
-        return self._parts(tables, several).reshape(len(tables), -1)[:, 0]
 
     def _parts(self, tables: Floats, several: int) -> Floats:
         """The frequencies of all combinations of in, below and above; of many, in and out."""

@@ -388,10 +388,6 @@ class Pair:
         )
         return np.asarray(root @ root.T)
 
-    def _gradient(self, slopes: Floats, joint: Floats) -> Floats:
-        """The gradient of the log-likelihood in the coefficients."""
-        return np.asarray(slopes.reshape(len(slopes), -1) @ self.unexplained(joint).ravel())
-
     def climbed(self, fit: Interaction, precision: Floats, mean: Floats, steps: int) -> Interaction:
         """Climb steps of damped Gauss-Newton to the mode under theta ~ N(mean, 1 / precision)."""
 
@@ -416,7 +412,8 @@ class Pair:
                 information, gradient = fit.information, fit.pull - fit.information @ theta
             else:
                 slopes = self._slopes(products, psi, phi, state[0])
-                information, gradient = self.told_of(slopes), self._gradient(slopes, state[0])
+                information = self.told_of(slopes)
+                gradient = slopes.reshape(len(slopes), -1) @ self.unexplained(state[0]).ravel()
             return Expansion(
                 information,
                 gradient - weights * (theta - middle),

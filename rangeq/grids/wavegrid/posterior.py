@@ -316,10 +316,10 @@ def chosen_pairs(
     )
     # Every number of pairs is tried: pairs that are not chosen keep their error, and chosen ones
     # share the users
-    left = [
-        _left(signal, seen_of, precision + np.where(np.arange(len(keys)) < m, told_by_all / m, 0.0))
-        for m in range(1, len(keys) + 1)
-    ]
+    left = []
+    for m in range(1, len(keys) + 1):
+        told = precision + np.where(np.arange(len(keys)) < m, told_by_all / m, 0.0)
+        left.append((signal * _COEFFICIENTS / (_COEFFICIENTS + seen_of * told)).sum())
     number = int(np.argmin(left)) + 1
     chosen = ranked[: number if most is None else min(number, most)]
     for place in range(len(estimate.attributes)):
@@ -329,7 +329,3 @@ def chosen_pairs(
         # An attribute in fewer pairs would have fewer reports than in a round on all of them
         chosen += others[: max(lacking, 0)]
     return tuple(sorted(chosen))
-
-
-def _left(signal: Floats, told: Floats, precision: Floats) -> float:
-    return float((signal * _COEFFICIENTS / (_COEFFICIENTS + told * precision)).sum())
