@@ -9,10 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 from _pytest.runner import runtestprotocol
+from hypothesis import HealthCheck, settings
 
 from tests import perturbation
 
 perturbation.install(("mechdesign", "frequency", "rangeq"))
+
+# Machines that run other work at the same time are slow at times
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 _AS_IT_IS = pytest.StashKey[bool]()

@@ -132,7 +132,7 @@ class Command:
                     action = target.add_argument(name, **given)
                     if action.type is Path:
                         files[action.dest] = endings
-        parser.set_defaults(run=partial(self._run, files))
+        parser.set_defaults(run=partial(self._run, files), parser=parser)
 
     def _run(self, files: Mapping[str, Sequence[str]], options: argparse.Namespace) -> int:
         """Check the files to write, and carry out the command."""

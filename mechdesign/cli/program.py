@@ -7,6 +7,7 @@ target is out of reach, a budget is spent); 2 the request was wrong, nothing was
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import sys
@@ -96,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks how to complete a line
         _complete()
-    options = parser(given).parse_args(_joined(given))
+    options, unknown = parser(given).parse_known_args(_joined(given))
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         import_modules(options.imports)
         code: int = options.run(options)
@@ -147,6 +150,16 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if re.match("unrecognized arguments: [^-]", message):
             message += '; what holds spaces needs quotes, such as --where "age 18:64"'
+        # What was written, and what could have been: options of the command, or choices
+        option = re.match("unrecognized arguments: (--[^ =]+)", message)
+        choice = re.search("invalid choice: '(.+?)' [(]choose from (.*)[)]", message)
+        written, known = "", list[str]()
+        if option:
+            written, known = option[1], [*self._option_string_actions]
+        elif choice:
+            written, known = choice[1], re.findall(r"[^', ]+", choice[2])
+        for near in difflib.get_close_matches(written, known, 1):
+            message += f"; did you mean {near}?"
         super().error(printable(message))
 
 

@@ -31,6 +31,28 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert "mechdesign " in capsys.readouterr().out.split("example", 1)[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        ("desing --n 3 --alpha 1/2", "; did you mean design?"),
+        ("design --n 3 --alpha 1/2 --propety WH", "--propety WH; did you mean --property?"),
+        (
+            "plan ranges --domain 8 --epsilon 1 --n 9 --form xml",
+            "unrecognized arguments: --form xml",
+        ),
+        ("frobnicate", "'simulate')"),
+    ],
+)
+def test_what_is_nearly_a_command_or_an_option_is_named(
+    arguments: str, end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments.split())
+    assert stop.value.code == 2
+    # Python 3.12 shows choices without quotes
+    assert capsys.readouterr().err.replace("'", "").rstrip().endswith(end.replace("'", ""))
+
+
 @pytest.mark.usefixtures("here")
 def test_values_may_begin_with_a_minus_sign() -> None:
     """Ranges of negative numbers are values of the option before them; after -- nothing is."""
