@@ -37,8 +37,8 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
         ("desing --n 3 --alpha 1/2", "; did you mean design?"),
         ("design --n 3 --alpha 1/2 --propety WH", "--propety WH; did you mean --property?"),
         (
-            "plan ranges --domain 8 --epsilon 1 --n 9 --form xml",
-            "unrecognized arguments: --form xml",
+            "plan ranges --domain 8 --epsilon 1 --n 9 --xyz 3",
+            "unrecognized arguments: --xyz 3",
         ),
         ("frobnicate", "'simulate')"),
     ],
