@@ -151,15 +151,15 @@ class _Parser(argparse.ArgumentParser):
         if re.match("unrecognized arguments: [^-]", message):
             message += '; what holds spaces needs quotes, such as --where "age 18:64"'
         # What was written, and what could have been: options of the command, or choices
-        option = re.match("unrecognized arguments: (--[^ =]+)", message)
+        option = re.match("unrecognized arguments: --([^ =]+)", message)
         choice = re.search("invalid choice: '(.+?)' [(]choose from (.*)[)]", message)
         written, known = "", list[str]()
         if option:
-            written, known = option[1], [*self._option_string_actions]
+            written, known = option[1], [name[2:] for name in self._option_string_actions]
         elif choice:
             written, known = choice[1], re.findall(r"[^', ]+", choice[2])
         for near in difflib.get_close_matches(written, known, 1):
-            message += f"; did you mean {near}?"
+            message += f"; did you mean {'--' if option else ''}{near}?"
         super().error(printable(message))
 
 
