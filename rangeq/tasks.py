@@ -270,8 +270,7 @@ _SYSTEMS = "WaveGrid", "HDG", "TDG", "RangeCALM", "LHIO", "HIO", "MSW", "Uniform
 
 def _system(name: str) -> type[ConjunctionProtocol]:
     """A system of this name: published ones are loaded when they are asked for."""
-    system: type[ConjunctionProtocol] = getattr(rangeq.grids, name)
-    return system
+    return getattr(rangeq.grids, name)
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,7 @@ class Field:
 
     @cached_property
     def _place(self) -> npt.NDArray[np.int64]:
-        place: npt.NDArray[np.int64] = self.p ** np.arange(self.k)
-        return place
+        return self.p ** np.arange(self.k)
 
     @cached_property
     def products(self) -> npt.NDArray[np.int64]:
@@ -524,8 +523,7 @@ class VectorSpace:
         for star, where, there, order in self._blocks():
             if star < half:
                 lines[..., where, star] = spectrum[..., there][..., order]
-        result: npt.NDArray[np.float64] = self._reversed(lines, 1, self.q) / self.q
-        return result
+        return self._reversed(lines, 1, self.q) / self.q
 
 
 def _walsh_hadamard(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

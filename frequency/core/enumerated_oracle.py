@@ -128,8 +128,7 @@ class EnumeratedOracle(Oracle):
         root = np.sqrt(matrix.mean(axis=1))
         # Reports that never occur do not matter
         scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-        result: Floats = np.linalg.pinv(matrix * scale[:, None]) * scale
-        return result
+        return np.linalg.pinv(matrix * scale[:, None]) * scale
 
     @cached_property
     def _sendable(self) -> npt.NDArray[np.bool_]:
@@ -148,8 +147,7 @@ class EnumeratedOracle(Oracle):
         return self.kinds_of(reports)[:, None]
 
     def held_of(self, counts: npt.NDArray[np.int64]) -> Floats:
-        result: Floats = counts @ self.reconstruction.T
-        return result
+        return counts @ self.reconstruction.T
 
     def consistent(self, aggregate: Aggregate) -> bool:
         return super().consistent(aggregate) and not aggregate.counts[~self._sendable].any()
@@ -239,8 +237,7 @@ class EnumeratedOracle(Oracle):
         return self.reports_of(sent[drawn])
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
-        result: Items = self._ratios[1][self.kinds_of(reports), items]
-        return result
+        return self._ratios[1][self.kinds_of(reports), items]
 
     # Among the reports of others: by the weights that are drawn
 

@@ -71,8 +71,7 @@ class OfPopulation:
         if not self._drawn:
             return np.zeros(np.shape(values))
         f = np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
-        result: Floats = f * (1 - f) * self._drawn
-        return result
+        return f * (1 - f) * self._drawn
 
     def _of_drawing_sums(self, weights: Any, frequencies: Floats) -> Floats:
         """The same of weighted sums of fractions: weights have shape (sums, items)."""
@@ -83,8 +82,7 @@ class OfPopulation:
         mean = np.asarray(weights @ f)
         # About the mean, where who has none of the items has weight 0: squares, and no difference
         others = max(1.0 - float(f.sum()), 0.0) * mean**2
-        result: Floats = ((weights - mean[:, None]) ** 2 @ f + others) * self._drawn
-        return result
+        return ((weights - mean[:, None]) ** 2 @ f + others) * self._drawn
 
 
 class Estimator(Protocol):
@@ -172,8 +170,7 @@ class Estimate(OfPopulation):
             return np.full(len(self.frequencies), np.inf)
         noise = self._oracle.variances_of(self.aggregate, self.frequencies, self.items)
         moved = self._oracle.variance_slope(self.reports) * (frequency - self.frequencies)
-        result: Floats = np.maximum(noise + moved, 0.0) + self._of_drawing(frequency)
-        return result
+        return np.maximum(noise + moved, 0.0) + self._of_drawing(frequency)
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency with about this probability.

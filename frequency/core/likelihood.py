@@ -193,7 +193,6 @@ def of_signs(
 
     def back(numbers: Floats) -> Floats:
         plus, minus = np.split(numbers, 2)
-        result: Floats = (contrast * transposed(plus - minus) + numbers.sum()) / 2
-        return result
+        return (contrast * transposed(plus - minus) + numbers.sum()) / 2
 
     return Likelihood(items, np.concatenate([times + sums, times - sums]) / 2, predict, back)

@@ -43,8 +43,7 @@ class Support(NamedTuple):
 
         Shapes: `supporters` (..., domain), `users` (...).
         """
-        result: Floats = (supporters - float(self.q) * users[..., None]) / float(self.p - self.q)
-        return result
+        return (supporters - float(self.q) * users[..., None]) / float(self.p - self.q)
 
     def likelihood(self, supporters: npt.NDArray[np.int64], n: int) -> Likelihood:
         """Return the likelihood of the supporters of each item by itself."""
@@ -441,8 +440,7 @@ def variance_of_scores(
     # A report of kind r contributes scores[:, r] to weights @ estimates. Users are independent, and
     # one with item v contributes w_v on average: the variance is the mean square of what is
     # contributed less the sum of f_v w_v^2, divided by n
-    result: Floats = (scores**2 @ kinds - weights**2 @ frequencies) / checked_users(n)
-    return result
+    return (scores**2 @ kinds - weights**2 @ frequencies) / checked_users(n)
 
 
 def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats:
@@ -450,5 +448,4 @@ def population_mean(chosen: Floats, zero: Floats, frequencies: Floats) -> Floats
 
     Shapes: `chosen` (sums, items), `zero` (sums, 1), `frequencies` (items,); returns (sums,).
     """
-    result: Floats = chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())
-    return result
+    return chosen @ frequencies + zero[:, 0] * (1 - frequencies.sum())

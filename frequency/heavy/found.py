@@ -36,10 +36,9 @@ class Gate:
 
         It is Phi((cut - f) / deviation).
         """
-        result: Floats = scipy.special.ndtr(
+        return scipy.special.ndtr(
             (self.cut - frequency) / np.maximum(self.deviation(frequency), 1e-300)
         )
-        return result
 
 
 class NamedItems(NamedTuple):

@@ -95,8 +95,7 @@ def half_of(
     # Intervals are that much wider than normal ones as noise reaches further at this level.
     normal = -float(scipy.special.ndtri(level)) * errors.deviation(np.zeros(len(frequencies)))
     wider = np.maximum(1.0, errors.beyond(level) / normal)
-    result: Floats = wider * -float(scipy.special.ndtri(level)) * errors.deviation(frequencies)
-    return result
+    return wider * -float(scipy.special.ndtri(level)) * errors.deviation(frequencies)
 
 
 def nothing(universe: Universe, confidence: float, n: int) -> Found:

@@ -195,8 +195,7 @@ class Sampled(Channel):
         return reports
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        result: npt.NDArray[np.bool_] = reports[self.field] <= self._candidates.max()
-        return result
+        return reports[self.field] <= self._candidates.max()
 
     @property
     def counts_shape(self) -> tuple[int, ...]:
@@ -315,10 +314,9 @@ class SampledOracle(Sampled, Oracle):
         # That of the inner oracle from the reports kept, about n times `kept` of them. With what
         # drawing these users adds: the variance of the weight of a user's item
         among = weights**2 @ frequencies - (weights @ frequencies) ** 2
-        result: Floats = self._of_kept(
+        return self._of_kept(
             lambda m: self._oracle.linear_variance(m, weights, frequencies), among, n
         )
-        return result
 
     def _of_kept(self, inner: Callable[[int], Any], among: Any, n: int) -> Any:
         """Return the variance from the users kept of n.
@@ -346,10 +344,9 @@ class SampledOracle(Sampled, Oracle):
         if not kept.n:
             return np.full(len(frequencies), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
-        result: Floats = self._oracle.variances_of(kept, frequencies, items) + f * (
-            1 - f
-        ) * self._spread(aggregate)
-        return result
+        return self._oracle.variances_of(kept, frequencies, items) + f * (1 - f) * self._spread(
+            aggregate
+        )
 
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
@@ -359,7 +356,6 @@ class SampledOracle(Sampled, Oracle):
             return np.full(len(weights), np.inf)
         f = np.clip(frequencies, 0.0, 1.0)
         among = weights**2 @ f - (weights @ f) ** 2
-        result: Floats = self._oracle.linear_variances_of(
+        return self._oracle.linear_variances_of(
             weights, kept, frequencies, items
         ) + among * self._spread(aggregate)
-        return result

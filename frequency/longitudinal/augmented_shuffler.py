@@ -303,8 +303,7 @@ class AugmentedShuffler:
     def _of_dummies(self, weights: Floats, n: int) -> Floats:
         """Return the variances of weighted sums over the numbers of dummies: shape (sums,)."""
         scores = weights @ self._scores.T
-        result: Floats = self.privacy.counts.variance * (scores**2).sum(axis=1) / n**2
-        return result
+        return self.privacy.counts.variance * (scores**2).sum(axis=1) / n**2
 
     def __str__(self) -> str:
         total = self.dummies_of_each_kind * len(self._kinds)

@@ -100,8 +100,7 @@ def recalled(kept: Kept, who: Items, items: Items, draw: Callable[[Items], Repor
         kept.items[place[new], who[new]] = items[new]
         kept.reports[place[new], who[new]] = drawn
         kept.held[who[new]] += 1
-    reports: Reports = kept.reports[place, who]
-    return reports
+    return kept.reports[place, who]
 
 
 @dataclass(eq=False)

@@ -278,8 +278,7 @@ def _change_variance(
         most = np.clip(np.minimum(then, now), 0.0, stayed)
         common = other * stayed + np.minimum((holder - other) * least, (holder - other) * most)
     both = oracle.variance(first, before) + oracle.variance(second, after)
-    result: Floats = np.maximum(both - 2 * common / second, 0.0)
-    return result
+    return np.maximum(both - 2 * common / second, 0.0)
 
 
 def change_of_days(

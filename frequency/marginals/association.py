@@ -262,15 +262,13 @@ def _margin(estimate: MarginalEstimate, attribute: str) -> Floats:
     )
     # The statistic divides by margins: one that noise makes tiny or negative would decide the test.
     raised = np.maximum(margin, np.maximum(deviations, 1 / max(estimate.n, 1)))
-    result: Floats = raised / raised.sum()
-    return result
+    return raised / raised.sum()
 
 
 def _contrasts(margin: Floats) -> Floats:
     """Return (D^(-1/2) U)': shape (values - 1, values)."""
     root = np.sqrt(margin)
-    result: Floats = scipy.linalg.null_space(root[None]).T / root
-    return result
+    return scipy.linalg.null_space(root[None]).T / root
 
 
 def _covariance(estimate: MarginalEstimate, attributes: tuple[str, str], weights: Floats) -> Floats:

@@ -221,8 +221,7 @@ class CALMEstimate(MarginalEstimate):
         for slope, cell in zip(slopes, cells, strict=True):
             linear += slope[:, cell]
         shared = _spread(linear, joint)
-        result: Floats = fit.noise_of(list(zip(parts, slopes, strict=True))) - shared / fit.reports
-        return result
+        return fit.noise_of(list(zip(parts, slopes, strict=True))) - shared / fit.reports
 
     def _key(self, names: Names) -> Names:
         return tuple(name for name in self.domain if name in names)

@@ -121,8 +121,7 @@ def _along(table: Floats, names: Names, attributes: Names) -> Floats:
     """Return a table of some attributes, shaped to be added to a table of more."""
     order = [names.index(name) for name in attributes if name in names]
     shape = [table.shape[names.index(name)] if name in names else 1 for name in attributes]
-    result: Floats = np.transpose(table, order).reshape(shape)
-    return result
+    return np.transpose(table, order).reshape(shape)
 
 
 class ConsistentEstimate(MarginalEstimate):
@@ -182,8 +181,7 @@ class ConsistentEstimate(MarginalEstimate):
         # all views are samples of it without replacement: their sampling variances are that much
         # less.
         shared = _spread(weights, self.marginal(names).ravel()) / self.reports
-        result: Floats = self.noise_of([(names, weights)]) - shared
-        return result
+        return self.noise_of([(names, weights)]) - shared
 
     def noise_of(self, sums: Sequence[tuple[Names, Floats]]) -> Floats:
         """Return the variances of sums of cells of several marginals, as if users were drawn."""

@@ -277,8 +277,7 @@ class AttributeWise(Channel):
         place = np.zeros(len(items), dtype=np.int64)
         for size, many in self._sizes.items():
             place = place * (many + 1) + same[:, shape == size].sum(axis=1)
-        result: Items = self._agreements[1][place]
-        return result
+        return self._agreements[1][place]
 
     def joint_law(self, items: Items) -> JointLaw:
         return independent(
@@ -595,8 +594,7 @@ class InpEM(MarginalProtocol):
             Shape (sums,).
         """
         # A report in a cell adds that cell's value, whose mean over a user's reports is the weight
-        result: Floats = self._undone(names, weights) ** 2 @ seen - weights**2 @ held
-        return result
+        return self._undone(names, weights) ** 2 @ seen - weights**2 @ held
 
     def linear_variances_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...], weights: Floats

@@ -385,8 +385,7 @@ class InpHT(MarginalProtocol):
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         transform = self._transform(aggregate, attributes)
-        result: Floats = np.fft.fftn(transform).real.ravel() / transform.size
-        return result
+        return np.fft.fftn(transform).real.ravel() / transform.size
 
     def tables_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...]
@@ -495,8 +494,7 @@ class InpHT(MarginalProtocol):
         shares = shares / max(float(shares.sum()), 1e-300)
         # The sampling variance of a user, which the population's own n users have in common.
         shared: Floats = weights**2 @ shares - (weights @ shares) ** 2
-        result: Floats = np.maximum(total - shared / max(float(users.sum()), 1.0), 0.0)
-        return result
+        return np.maximum(total - shared / max(float(users.sum()), 1.0), 0.0)
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
         # From the variances of its coefficients, on all of which each cell depends alike: with the

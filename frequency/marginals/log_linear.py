@@ -236,8 +236,7 @@ def cas(shape: Sequence[int], indices: Items, cells: Items) -> Floats:
     turns = np.zeros((len(indices), len(cells)))
     for place, size in enumerate(shape):
         turns += np.multiply.outer(indices[:, place], cells[:, place]) % size / size
-    result: Floats = np.cos(2 * np.pi * turns) + np.sin(2 * np.pi * turns)
-    return result
+    return np.cos(2 * np.pi * turns) + np.sin(2 * np.pi * turns)
 
 
 class Moments(NamedTuple):
@@ -284,20 +283,15 @@ class LogLinear:
         logs = (turned.real - turned.imag).ravel()
         # Log-sum-exp: the constant log Z cancels, and nothing overflows.
         weights = np.exp(logs - logs.max())
-        result: Floats = weights / weights.sum()
-        return result
+        return weights / weights.sum()
 
     def _spectrum(self, joint: Floats) -> npt.NDArray[np.complex128]:
         """Return E exp(2 pi i sum_j m_j x_j / r_j) for every m, flat."""
-        result: npt.NDArray[np.complex128] = np.conj(
-            scipy.fft.fftn(joint.reshape(self.domain.shape))
-        ).ravel()
-        return result
+        return np.conj(scipy.fft.fftn(joint.reshape(self.domain.shape))).ravel()
 
     def _moments(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
         coefficients = spectrum[self._places]
-        result: Floats = coefficients.real + coefficients.imag
-        return result
+        return coefficients.real + coefficients.imag
 
     def _pairs(self, rows: Items, sign: int) -> Items:
         """Return the place of a + b, or a - b, among all m, for pairs of a row and a parameter."""
@@ -320,8 +314,7 @@ class LogLinear:
         """Return the covariances of the h_a, from a Fourier transform of the distribution."""
         minus, plus = self._own_pairs
         means = self._moments(spectrum)
-        result: Floats = spectrum.real[minus] + spectrum.imag[plus] - np.outer(means, means)
-        return result
+        return spectrum.real[minus] + spectrum.imag[plus] - np.outer(means, means)
 
     # ---------------------------------------------------------------------------------- the fit
 
@@ -420,8 +413,7 @@ class LogLinear:
         half = scipy.linalg.solve_triangular(
             self._curvature, (weights @ covariances).T, lower=True, check_finite=False
         )
-        result: Floats = (half**2).sum(axis=0)
-        return result
+        return (half**2).sum(axis=0)
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """Return a distribution drawn from the posterior, (records,)."""

@@ -217,8 +217,7 @@ def _spread(weights: Floats, frequencies: Floats) -> Floats:
     """
     shares = np.maximum(frequencies, 0.0)
     shares = shares / max(float(shares.sum()), 1e-300)
-    result: Floats = weights**2 @ shares - (weights @ shares) ** 2
-    return result
+    return weights**2 @ shares - (weights @ shares) ** 2
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,9 @@ class InputProtocol(MarginalProtocol):
 
     def marginal_of(self, aggregate: Aggregate, attributes: tuple[str, ...]) -> Floats:
         cells = self.domain.cells(np.arange(self.domain.size), attributes)
-        result: Floats = np.bincount(
-            cells, weights=self.records.frequencies_of(aggregate, None)
-        ).astype(np.float64)
-        return result
+        return np.bincount(cells, weights=self.records.frequencies_of(aggregate, None)).astype(
+            np.float64
+        )
 
     def tables_of(
         self, aggregate: Aggregate, attributes: tuple[str, ...]

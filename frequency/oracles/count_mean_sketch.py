@@ -118,11 +118,10 @@ class Sketch(Oracle):
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
         confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)
-        result: Floats = (
+        return (
             self._user_variance(1.0, 1.0, frequencies) / aggregate.n
             + float(self.confusion) * confused
         )
-        return result
 
     def variance_slope(self, n: int) -> float:
         return float(self._user_variance(1.0, 1.0, 1.0) - self._user_variance(1.0, 1.0, 0.0)) / n
@@ -147,8 +146,7 @@ class Sketch(Oracle):
         pairs = (
             squares * second_moment + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
         )
-        result: Floats = users + float(self.confusion) * np.maximum(pairs, 0.0)
-        return result
+        return users + float(self.confusion) * np.maximum(pairs, 0.0)
 
     def _all(self, items: Items | None) -> Items:
         return np.arange(self.domain) if items is None else items
@@ -206,8 +204,7 @@ class CellHashes(NamedTuple):
         if math.prod(shape) <= FEW:
             places = np.arange(self.places)
             rows = hash_[..., None] * self.places + places
-            few: Items = self.public.bits(rows, (x[..., None], cube[..., None])) @ (1 << places)
-            return few
+            return self.public.bits(rows, (x[..., None], cube[..., None])) @ (1 << places)
         cell = np.zeros(shape, dtype=np.int64)
         for place in range(self.places):
             here = self.public.bits(hash_ * self.places + place, (x, cube))
@@ -332,10 +329,7 @@ class HadamardCountMeanSketch(_HashedCells, SignSketch, Sketch):
         def transposed(numbers: Floats) -> Floats:
             rows = np.pad(numbers.reshape(self.hashes, -1), ((0, 0), (1, 0)))
             table = walsh_hadamard(rows)
-            result: Floats = np.sum(
-                [row[cell] for row, cell in zip(table, cells, strict=True)], axis=0
-            )
-            return result
+            return np.sum([row[cell] for row, cell in zip(table, cells, strict=True)], axis=0)
 
         sums = aggregate.counts[:, 1:].ravel().astype(np.float64)
         return of_signs(self.domain, drawn, sums, self.contrast, means, transposed)
@@ -449,10 +443,9 @@ class CountMeanSketch(_HashedCells, Sketch):
 
     def _cells(self, aggregate: Aggregate) -> Floats:
         """Unbiased estimates of how many users each hash function puts into each cell."""
-        result: Floats = (
-            aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bits.q)
-        ) / float(self._bits.p - self._bits.q)
-        return result
+        return (aggregate.counts[:, :-1] - aggregate.counts[:, -1:] * float(self._bits.q)) / float(
+            self._bits.p - self._bits.q
+        )
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         share = self._hashing.look_up(self._cells(aggregate), self._all(items)) / aggregate.n

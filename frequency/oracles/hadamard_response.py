@@ -365,20 +365,17 @@ class HRR(Oracle):
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         sums = walsh_hadamard(aggregate.counts.astype(np.float64))
         chosen = sums[: self.domain] if items is None else sums[items]
-        result: Floats = 1 / self.padded + chosen * (self.scale / aggregate.n)
-        return result
+        return 1 / self.padded + chosen * (self.scale / aggregate.n)
 
     def likelihood_of(self, aggregate: Aggregate) -> Likelihood:
         drawn = aggregate.n * self.coefficients / (self.padded - 1)
 
         def means(frequencies: Floats) -> Floats:
             (shares,) = spread_out(frequencies[None], None, self.padded)
-            result: Floats = walsh_hadamard(shares)[1:]
-            return result
+            return walsh_hadamard(shares)[1:]
 
         def transposed(numbers: Floats) -> Floats:
-            result: Floats = walsh_hadamard(np.concatenate([[0.0], numbers]))[: self.domain]
-            return result
+            return walsh_hadamard(np.concatenate([[0.0], numbers]))[: self.domain]
 
         sums = aggregate.counts[1:].astype(np.float64)
         return of_signs(self.domain, drawn, sums, float(self._contrast), means, transposed)

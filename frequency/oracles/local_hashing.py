@@ -179,8 +179,7 @@ class OLH(Oracle):
         lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
         if walkable(v, lines, self.domain):
             return walked(v, lines, self.domain) + counts[-1:]
-        result: npt.NDArray[np.int64] = v.incident(lines, self.domain) + counts[..., -1:]
-        return result
+        return v.incident(lines, self.domain) + counts[..., -1:]
 
     def _kinds(self, frequencies: Floats) -> Floats:
         """The probability of each cell, for users with these frequencies: shape `counts_shape`."""
@@ -202,8 +201,7 @@ class OLH(Oracle):
             shared = (
                 lie * float(lines.sum()) * (q - 1) + lie * (q - 1) * other + float(self.p) * zero
             )
-            result: Floats = ((float(self.p) - lie) * (q - 1) * sums + shared) / v.size
-            return result
+            return ((float(self.p) - lie) * (q - 1) * sums + shared) / v.size
 
         return Likelihood(self.domain, aggregate.counts.astype(np.float64), self._kinds, transposed)
 

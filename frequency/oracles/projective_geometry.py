@@ -31,8 +31,7 @@ from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 def points(q: int, t: int) -> int:
     """The number of points, and of hyperplanes, of the projective space of F_q^t."""
-    number: int = (q**t - 1) // (q - 1)
-    return number
+    return (q**t - 1) // (q - 1)
 
 
 @dataclass(frozen=True)

@@ -238,8 +238,7 @@ class SubsetSelection(PackedBits, Oracle):
         users = population_mean(
             of_holder(weights), of_holder(np.zeros((len(weights), 1))), frequencies
         )
-        result: Floats = variance_of(n, users / float(self.p - self.q) ** 2)
-        return result
+        return variance_of(n, users / float(self.p - self.q) ** 2)
 
 
 def _inclusion(domain: int, size: int, ratio: Fraction) -> int:

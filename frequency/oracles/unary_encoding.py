@@ -183,8 +183,7 @@ class UnaryEncoding(PackedBits, Oracle):
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # Bits are independent
-        result: Floats = weights**2 @ np.asarray(self.variance(n, frequencies))
-        return result
+        return weights**2 @ np.asarray(self.variance(n, frequencies))
 
 
 @dataclass(frozen=True)

@@ -369,8 +369,7 @@ def _boxes(survey: Survey, rng: np.random.Generator) -> Iterator[dict[int, Any]]
 
 def _answer(estimate: SurveyEstimate, where: dict[int, Any]) -> Answer:
     """The answer to a question about items, by the attributes' places."""
-    answer: Answer = estimate.estimate.answer(where[0] if len(estimate.schema) == 1 else where)
-    return answer
+    return estimate.estimate.answer(where[0] if len(estimate.schema) == 1 else where)
 
 
 def _of_items(truth: SurveyEstimate, name: str, questions: list[dict[int, Any]]) -> _Family:

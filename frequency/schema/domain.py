@@ -447,8 +447,7 @@ class Domain:
         domain = self.project(names)
         cells = domain.items(self._checked_records(records)[:, self.places(names)])
         counts: npt.NDArray[Any] = np.bincount(cells, minlength=domain.size).reshape(domain.shape)
-        result: Floats = counts / max(len(cells), 1)
-        return result
+        return counts / max(len(cells), 1)
 
 
 def _checked(

@@ -155,8 +155,7 @@ class SurveyEstimate:
 
     def _of_items(self, asked: Mapping[int, Any]) -> Answer:
         """The answer to a question about items."""
-        counts: Answer = self.estimate.answer(asked[0] if len(self.schema) == 1 else dict(asked))
-        return counts
+        return self.estimate.answer(asked[0] if len(self.schema) == 1 else dict(asked))
 
     def _of_cut_bins(self, asked: dict[int, Any], spans: Mapping[int, Span]) -> Answer:
         """Return an answer by interpolation, linear in the position of each end, within its bin."""
@@ -418,8 +417,7 @@ class SurveyEstimate:
         """
         places = self._places(attributes)
         if self._found is not None:
-            counts: Answer = self.estimate.answer(self._found)
-            return counts
+            return self.estimate.answer(self._found)
         sizes = [self.schema.sizes[place] for place in places]
         if np.prod(np.array(sizes, dtype=float)) > MOST_CELLS:
             raise InvalidQuestion(f"there are more than {MOST_CELLS} combinations: ask for some")
@@ -469,8 +467,7 @@ class SurveyEstimate:
     @property
     def _found(self) -> npt.NDArray[Any] | None:
         """The items that the estimate is about, of protocols that list some; None: all."""
-        items: npt.NDArray[Any] | None = getattr(self.estimate, "items", None)
-        return items
+        return getattr(self.estimate, "items", None)
 
     def item_labels(self, attribute: str) -> Sequence[Any]:
         """Return what the items of an attribute are called; where items are listed, those found."""

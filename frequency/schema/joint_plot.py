@@ -509,13 +509,11 @@ class _Source(NamedTuple):
 
     @property
     def measure(self) -> str:
-        measure: str = FRACTION if self.shares else self.estimate.measure
-        return measure
+        return FRACTION if self.shares else self.estimate.measure
 
     def told(self, answer: Answer) -> Answer:
         """An answer of the estimate in this measure."""
-        counts: Answer = self.estimate.shares(answer) if self.shares else answer
-        return counts
+        return self.estimate.shares(answer) if self.shares else answer
 
 
 def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Figure:

@@ -173,8 +173,7 @@ def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:
     steps = np.diff(whole)
     if (steps == steps[0]).all():
         return {"first": int(whole[0]), "step": int(steps[0]), "bins": len(steps)}
-    integers: list[int | str] = whole.tolist()
-    return integers
+    return whole.tolist()
 
 
 #: The largest integer of which the next one is exact, too, as floats and in JSON.
@@ -514,8 +513,7 @@ class Dates(Ordered):
     def _edges(self) -> npt.NDArray[np.datetime64]:
         """The edges, in their own unit."""
         steps = np.arange(self._between // self._step + 2)
-        edges: npt.NDArray[np.datetime64] = self._own_ends[0] + self._step * steps
-        return edges
+        return self._own_ends[0] + self._step * steps
 
     @cached_property
     def cuts(self) -> npt.NDArray[np.datetime64]:

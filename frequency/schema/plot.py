@@ -81,10 +81,7 @@ def are_dates(places: npt.ArrayLike) -> bool:
 def numbers(places: npt.ArrayLike) -> Floats:
     """Return places in units as numbers: of dates the days since 1970."""
     untyped: Any = dates
-    result: Floats = np.asarray(
-        untyped.date2num(places) if are_dates(places) else places, dtype=np.float64
-    )
-    return result
+    return np.asarray(untyped.date2num(places) if are_dates(places) else places, dtype=np.float64)
 
 
 def bin_edges(attribute: Ordered) -> Floats:
@@ -369,8 +366,7 @@ def _inches(axes: Axes, along: str, places: npt.ArrayLike) -> Floats:
     both[side] = values
     figure = axes.get_figure(root=True)
     assert figure is not None
-    inches: Floats = axes.transData.transform(both.T)[:, side] / figure.dpi
-    return inches
+    return axes.transData.transform(both.T)[:, side] / figure.dpi
 
 
 def _against_noise(heights: Floats, whole: float) -> str:

@@ -124,10 +124,7 @@ def privatize(protocol: Any, values: Any, seed: int | None = None) -> da.Array:
 
 def _privatized(protocol: Any, part: Any, seed: Sequence[int] | None) -> Reports:
     values = part if part.ndim == 2 else part.to_numpy()
-    reports: Reports = protocol.privatize(
-        values, None if seed is None else np.random.default_rng(seed)
-    )
-    return reports
+    return protocol.privatize(values, None if seed is None else np.random.default_rng(seed))
 
 
 def aggregate(protocol: Any, reports: da.Array) -> Any:

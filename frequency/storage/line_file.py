@@ -277,5 +277,4 @@ def _windows(text: Bytes, starts: Any, size: int) -> Bytes:
     """Return so many bytes from each start: shape (starts, size)."""
     if not len(starts):
         return np.zeros((0, size), dtype=np.uint8)
-    windows: Bytes = np.lib.stride_tricks.sliding_window_view(text, size)[starts]
-    return windows
+    return np.lib.stride_tricks.sliding_window_view(text, size)[starts]

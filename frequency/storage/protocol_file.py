@@ -160,8 +160,7 @@ def _client(protocol: Any) -> dict[str, Any] | None:
 
 
 def _agreed(protocol: Any) -> dict[str, Any]:
-    agreed: dict[str, Any] = from_json(channel_of(protocol).signature)
-    return agreed
+    return from_json(channel_of(protocol).signature)
 
 
 def _name(kind: type) -> str:
@@ -280,8 +279,7 @@ def _decoded(value: Any, place: str, work: Work) -> Any:
 
 def _parquet() -> type[ReportsFile]:
     """Return the class, loaded only where it is used: it needs pyarrow, which others do without."""
-    kind: type[ReportsFile] = import_module("frequency.storage.parquet").ParquetReports
-    return kind
+    return import_module("frequency.storage.parquet").ParquetReports
 
 
 _FORMATS: dict[str, Callable[[], type[ReportsFile]]] = {

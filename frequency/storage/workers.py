@@ -117,8 +117,7 @@ def count(protocol: bytes, batch: int, task: Task) -> Part:
 @lru_cache(maxsize=4)
 def _unpickled(protocol: bytes) -> Channel:
     """Return the protocol, made once a process: anew for each task, its tables would be, too."""
-    channel: Channel = pickle.loads(protocol)
-    return channel
+    return pickle.loads(protocol)
 
 
 def narrowed(counts: Counts) -> Counts:

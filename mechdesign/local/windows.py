@@ -102,14 +102,12 @@ class Windows:
     def truth(self) -> Floats:
         """The distribution of truthful reports, for each item: shape (outputs, domain)."""
         # The height after the last is 0: a window that does not cover the item is never truthful.
-        result: Floats = np.append(self.heights, 0.0)[self.index]
-        return result
+        return np.append(self.heights, 0.0)[self.index]
 
     @property
     def blanket(self) -> Floats:
         """The distribution of the blanket: shape (outputs,)."""
-        result: Floats = (self.shares / self.places)[self.part]
-        return result
+        return (self.shares / self.places)[self.part]
 
     def apart(self, ratio: float) -> float:
         """Return the largest sum of (s_x - e s_z)^2 / b over pairs, of at least two items."""

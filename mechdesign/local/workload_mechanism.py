@@ -239,8 +239,7 @@ class _Search:
         self.shares = np.full(len(self.sets), 1 / len(self.sets))
 
     def _rows(self, patterns: Patterns) -> Floats:
-        rows: Floats = np.where(patterns, self.criterion.ratio, 1.0)
-        return rows
+        return np.where(patterns, self.criterion.ratio, 1.0)
 
     def _information(self, patterns: Patterns) -> Floats:
         """Return the information matrix of a balanced set, taken as a mechanism."""
@@ -398,8 +397,7 @@ class _Search:
         """Return patterns that pricing finds, by a search from `_starts`."""
         starts = self._starts(patterns, slope, 2 * self.criterion.domain)
         new = np.array([climb(self.criterion, slope, multipliers, start) for start in starts])
-        patterned: Patterns = new[new.any(axis=1) & ~new.all(axis=1)]
-        return patterned
+        return new[new.any(axis=1) & ~new.all(axis=1)]
 
     def _bound(
         self,

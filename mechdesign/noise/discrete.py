@@ -334,8 +334,7 @@ class DiscreteGaussian:
         # 2^-64; exp adds less than 2^-50.
         centre, twice = self._floats
         away = np.abs(tried).astype(np.float64) - centre
-        chances: Floats = np.exp(-np.minimum(away * away / twice, 700.0))
-        return chances
+        return np.exp(-np.minimum(away * away / twice, 700.0))
 
     @cached_property
     def _floats(self) -> tuple[float, float]:

@@ -161,8 +161,7 @@ class CentralEstimate(ABC):
         InvalidRange
             For anything else, and with several attributes: `answer` has their boxes.
         """
-        answer: Number = Query.range(a, b, self.mechanism.sizes).by(self.box_sums)
-        return answer
+        return Query.range(a, b, self.mechanism.sizes).by(self.box_sums)
 
     @overload
     def prefix(self, b: int) -> float: ...
@@ -291,8 +290,7 @@ class CentralEstimate(ABC):
     @property
     def variances(self) -> Floats:
         """The variance of each of the counts, in squared users."""
-        result: Floats = self._of_each.variance
-        return result
+        return self._of_each.variance
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each hold the true count of a cell with about this probability or more.
@@ -485,8 +483,7 @@ class Summed(CentralEstimate):
         return BoxSums(self._cells)
 
     def box_sums(self, first: Integers, last: Integers) -> Floats:
-        result: Floats = self._sums.between(first, last + 1)
-        return result
+        return self._sums.between(first, last + 1)
 
     def weighted(self, weights: Sequence[Floats]) -> float:
         return weighted_sum(self._cells, weights)

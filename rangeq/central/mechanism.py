@@ -127,8 +127,7 @@ def best_shares(tree: BoxTree) -> list[Fraction]:
 def _shares(logs: Floats) -> Floats:
     # A search may try steps so far that a share, and what is divided by it, would be 0
     w = np.exp(np.maximum(logs - logs.max(), -100.0))
-    result: Floats = w / w.sum()
-    return result
+    return w / w.sum()
 
 
 def weight(value: float | Rational) -> Fraction:
@@ -340,8 +339,7 @@ class CentralMechanism(HistogramMechanism):
         InvalidRange
             For other ends, and with several attributes.
         """
-        variance: Number = Query.range(a, b, self.sizes).by(self.errors.variance)
-        return variance
+        return Query.range(a, b, self.sizes).by(self.errors.variance)
 
     @overload
     def average_variance(self, exact: Literal[False] = False) -> float: ...

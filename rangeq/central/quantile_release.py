@@ -477,10 +477,7 @@ class TreeQuantiles:
         estimate = self.tree.release(np.bincount(items, minlength=self.domain), rng)
         prefixes = np.cumsum(smoothed_counts(estimate))
         cdf = prefixes / max(float(prefixes[-1]), 1.0)
-        result: npt.NDArray[np.int64] = quantile(
-            cdf, np.array([float(number) for number in self.q])
-        )
-        return result
+        return quantile(cdf, np.array([float(number) for number in self.q]))
 
 
 def smoothed_counts(estimate: CentralEstimate) -> Floats:
@@ -508,8 +505,7 @@ def smoothed_counts(estimate: CentralEstimate) -> Floats:
             best = likelihood
             posterior = prior @ scipy.linalg.solve_triangular(factor.T, explained, lower=False)
     change = (level + posterior - sums) / sizes
-    result: Floats = estimate.counts + np.repeat(change, sizes.astype(np.int64))
-    return result
+    return estimate.counts + np.repeat(change, sizes.astype(np.int64))
 
 
 def covariances(errors: Errors, first: Integers, last: Integers) -> Floats:
@@ -533,5 +529,4 @@ def _walk(count: int) -> Floats:
     place = np.arange(count, dtype=np.float64)
     walk = np.minimum(place[:, None], place)
     walk -= walk.mean(axis=0) + walk.mean(axis=1)[:, None] - walk.mean()
-    result: Floats = walk * (count / max(float(np.trace(walk)), 1.0))
-    return result
+    return walk * (count / max(float(np.trace(walk)), 1.0))

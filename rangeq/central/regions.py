@@ -198,8 +198,7 @@ class Regions:
         for number, parent in enumerate(self.parents.tolist()):
             if parent >= 0:
                 result[number] += result[parent]
-        covered: Integers = result[self.leaves]
-        return covered
+        return result[self.leaves]
 
     def __repr__(self) -> str:
         return f"<Regions: {len(self)}, of which {len(self.leaves)} are leaves>"

@@ -311,10 +311,7 @@ def _content(mechanism: Releasing) -> dict[str, Any]:
         return mechanism_content(mechanism)
     form = _TREE if isinstance(mechanism, Hierarchy) else _SIMPLE
     exact = {"epsilon": mechanism.given_epsilon, "budget": mechanism.shares}
-    content: dict[str, Any] = form.write(
-        {**vars(mechanism), **exact, "name": type(mechanism).__name__}
-    )
-    return content
+    return form.write({**vars(mechanism), **exact, "name": type(mechanism).__name__})
 
 
 def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:

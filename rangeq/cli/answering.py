@@ -64,8 +64,7 @@ class EstimateSource(NamedTuple):
     @property
     def n(self) -> float:
         """The number of users: whole if they reported, else an estimate."""
-        n: float = self.estimate.n
-        return n
+        return self.estimate.n
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions, in their order."""
@@ -295,8 +294,7 @@ class EstimateSource(NamedTuple):
         inner = self.estimate.estimate
         if isinstance(inner, PerAttributeEstimate):
             return 1
-        joined: int = getattr(getattr(inner, "protocol", None), "k", len(self.estimate.schema))
-        return joined
+        return getattr(getattr(inner, "protocol", None), "k", len(self.estimate.schema))
 
 
 class QuantileSource(NamedTuple):

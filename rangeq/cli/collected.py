@@ -95,8 +95,7 @@ class FewItems:
             items = np.arange(int(asked.first), int(asked.last) + 1)
         elif items is None:
             items = np.unique(asked.first)
-        answer: Answer = self._protocol.estimate(self._aggregate, items=items).answer(where)
-        return answer
+        return self._protocol.estimate(self._aggregate, items=items).answer(where)
 
 
 def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:

@@ -222,8 +222,7 @@ class Distribution(OfPopulation):
 
     def _between(self, first: Integers, last: Integers) -> Floats:
         """The answers of checked ranges."""
-        result: Floats = self._sums[last + 1] - self._sums[first]
-        return result
+        return self._sums[last + 1] - self._sums[first]
 
     def answer(self, where: Any) -> Answer:
         """The fraction of the population with these items.
@@ -251,8 +250,7 @@ class Distribution(OfPopulation):
     @property
     def variances(self) -> Floats:
         """The frequencies' variances, shape (domain,); UnknownVariance where none is known."""
-        result: Floats = self._of_each.variance
-        return result
+        return self._of_each.variance
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency of an item with about this probability.

@@ -67,8 +67,7 @@ class Cuts:
             squares += given**2 * self._product(every, every)
             squares -= 2 * given * (self._product(ends, every) - self._product(starts, every))
             means -= given * self._means(every)
-        result: Floats = squares - (means**2).sum(axis=0)
-        return result
+        return squares - (means**2).sum(axis=0)
 
     def _product(self, one: list[Cut], two: list[Cut]) -> Floats:
         """The bilinear form of two prefixes, without ``means``."""
@@ -93,8 +92,7 @@ class Cuts:
 
     def _means(self, cuts: list[Cut]) -> Floats:
         """Shape (height, prefixes)."""
-        result: Floats = self.means @ np.array([cut.outside for cut in cuts])
-        return result
+        return self.means @ np.array([cut.outside for cut in cuts])
 
     def _cut(self, after: Integers) -> list[Cut]:
         """Where prefixes that end before these items cut each level."""
@@ -136,8 +134,7 @@ class Cut(NamedTuple):
 
     def covers(self, other: Cut) -> Floats:
         """The coverage of the child in which another prefix ends, in the same node."""
-        taken: Floats = np.clip(self.taken - other.whole, 0.0, 1.0) - self.mean
-        return taken
+        return np.clip(self.taken - other.whole, 0.0, 1.0) - self.mean
 
 
 # ------------------------------------------------------------------------------------------------
@@ -292,8 +289,7 @@ class NodeSums:
         """The answers of checked ranges."""
         # Nothing is used of any level when the range is the root.
         whole = (first == 0) & (last == self.tree.leaves - 1)
-        result: Floats = whole + added_up(self.tree, self.cumulated, first, last)
-        return result
+        return whole + added_up(self.tree, self.cumulated, first, last)
 
 
 def nodes_used(tree: Tree, workload: str = "all ranges") -> list[int]:

@@ -474,8 +474,7 @@ class ConsistentTree(RangeProtocol):
             return None
         ends = np.arange(-1, self.domain)
         shared = self.tree.with_everything(ends, self._contrasts(users))
-        result: Floats = shared / shared[-1]
-        return result
+        return shared / shared[-1]
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         leaves = self._leaves(aggregate)[: self.domain]

@@ -195,8 +195,7 @@ class Tree:
         """
         mean = weights.reshape(*weights.shape[:-1], self.nodes[level], -1).mean(axis=-1)
         parents = mean.reshape(*mean.shape[:-1], -1, self.branching[level]).mean(axis=-1)
-        result: Floats = mean - np.repeat(parents, self.branching[level], axis=-1)
-        return result
+        return mean - np.repeat(parents, self.branching[level], axis=-1)
 
     def linear_variance(self, weights: Floats, contrasts: Floats) -> Floats:
         """Return the variances of weights @ frequencies.
@@ -342,8 +341,7 @@ class Tree:
             (1 - part_a) ** 2 + (whole_b - whole_a - 1) + part_b**2,
         )
         between -= (whole_b - whole_a + (part_b - part_a)) ** 2 / size
-        result: Floats = np.where(node_a == node_b, between, apart)
-        return result
+        return np.where(node_a == node_b, between, apart)
 
     def average_variance(self, contrasts: Floats, workload: str = "ranges") -> float:
         """Return the mean variance over a workload of `WORKLOADS`.
@@ -461,8 +459,7 @@ def spread(weights: Floats, frequencies: Floats) -> Floats:
 
     Shapes: `weights` (queries, items), `frequencies` (items,); returns (queries,).
     """
-    result: Floats = weights**2 @ frequencies - (weights @ frequencies) ** 2
-    return result
+    return weights**2 @ frequencies - (weights @ frequencies) ** 2
 
 
 def inverse(values: Floats) -> Floats:

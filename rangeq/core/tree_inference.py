@@ -520,8 +520,7 @@ class TreeInference:
             others = missing**2 * (below[above] - best[nodes])
             measurement = (kept[above] * part) ** 2 * true[above]
             loose[nodes] = share**2 * (others + measurement + loose[above])
-        result: Floats = kept**2 * best + loose
-        return result
+        return kept**2 * best + loose
 
     def coefficients(self, weights: Floats) -> Floats:
         """The weights of the counts in a weighted sum of the estimates of nodes: (nodes,)."""
@@ -536,8 +535,7 @@ class TreeInference:
         for nodes, above in self._downwards():
             of_best[nodes] += of_below[above]
             of_below[nodes] += (1 - self._part[nodes]) * of_below[above]
-        result: Floats = self._part * of_best
-        return result
+        return self._part * of_best
 
 
 def _levels(parents: Integers) -> list[Integers]:

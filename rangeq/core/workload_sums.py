@@ -47,8 +47,7 @@ def pairs_together(domain: int, size: int, workload: str = "all ranges") -> int:
         return size * size * blocks_inside(domain, size, workload) + cut
 
     total = pairs_in_blocks(domain, size, full) + pairs_in_blocks(domain, rest, 1, full * size)
-    result: int = total - domain if workload == "ranges" else total
-    return result
+    return total - domain if workload == "ranges" else total
 
 
 def pairs_in_blocks(domain: Any, size: Any, blocks: Any, start: Any = 0) -> Any:

@@ -316,8 +316,7 @@ class LevelSketch(RecordChannel, SignChannel):
         # Attributes that are not asked about stand at the root, whose hash is the same for every
         # record: its coefficients are signs
         signs = 1.0 - 2 * (np.bitwise_count(np.arange(self.width) & root) & 1)
-        result: Floats = sums * signs * (math.prod(self.levels) / (aggregate.n * self.contrast))
-        return result
+        return sums * signs * (math.prod(self.levels) / (aggregate.n * self.contrast))
 
     def coefficients(self, place: int, runs: Sequence[tuple[int, int, int]]) -> Floats:
         """Return the coefficients of a union of an attribute's nodes at each level of its tree.

@@ -344,8 +344,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         if self._collection is None:
             raise InvalidQuestion("nothing is fitted to an estimate without its reports")
         protocol, aggregate = self._collection
-        estimate: ConjunctionEstimate = protocol._posterior(aggregate)
-        return estimate
+        return protocol._posterior(aggregate)
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Draw synthetic records, for programs that take records: they are nobody's.

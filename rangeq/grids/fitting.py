@@ -115,8 +115,7 @@ def _blocks(table: Floats, share: _Share) -> Floats:
         if table.ndim > 1
         else table
     )
-    result: Floats = np.add.reduceat(line, share.starts)
-    return result
+    return np.add.reduceat(line, share.starts)
 
 
 def clean(
@@ -336,8 +335,7 @@ class Line:
 
     def _before(self, ends: Items) -> Floats:
         cell, part = _position(self.edges, ends)
-        result: Floats = (1 - part) * self._sums[cell] + part * self._sums[cell + 1]
-        return result
+        return (1 - part) * self._sums[cell] + part * self._sums[cell + 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -490,8 +488,7 @@ class _Cells:
         )
 
     def sums(self, values: Floats, axis: int) -> Floats:
-        result: Floats = np.add.reduceat(values, self._starts, axis=axis)
-        return result
+        return np.add.reduceat(values, self._starts, axis=axis)
 
     def spread(self, values: Floats, axis: int) -> Floats:
         return np.take(values, self._which, axis=axis)

@@ -135,8 +135,7 @@ def overlap(edges: Edges, left: Items, right: Items) -> Floats:
     """Return the part of each cell that lies in each range: shape (ranges, cells)."""
     begin, end = np.array(edges[:-1]), np.array(edges[1:])
     inside = np.minimum(end, right[:, None] + 1) - np.maximum(begin, left[:, None])
-    result: Floats = np.maximum(inside, 0) / (end - begin)
-    return result
+    return np.maximum(inside, 0) / (end - begin)
 
 
 # The prior probability that a pair has no smooth terms. Grids of a few cells may tell nothing of a
@@ -311,5 +310,4 @@ def _sides(grid: Grid) -> tuple[_Side, ...]:
 def _likely(frequencies: Floats, users: float) -> Floats:
     """A distribution, with one more user in each cell: no cell is known to be empty."""
     distribution = norm_sub(frequencies.ravel()).reshape(frequencies.shape)
-    likely: Floats = (users * distribution + 1) / (users + distribution.size)
-    return likely
+    return (users * distribution + 1) / (users + distribution.size)

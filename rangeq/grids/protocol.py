@@ -86,8 +86,7 @@ class ConjunctionProtocol(Protocol):
     @property
     def attributes(self) -> Domain:
         """The attributes, with names and sizes."""
-        given: Domain = self.sizes
-        return given
+        return self.sizes
 
     @property
     @abstractmethod

@@ -34,8 +34,7 @@ def coordinates(items: Floats) -> Floats:
 def of_transform(transform: Transform, size: int) -> Floats:
     """The `coordinates` of what has this `numpy.fft.rfft`: shape (..., size // 2 + 1)."""
     # Real and imaginary parts side by side as reals: a view, and no copy of large arrays
-    result: Floats = np.ascontiguousarray(transform[..., 1:] * _scale(size)).view(np.float64)
-    return result
+    return np.ascontiguousarray(transform[..., 1:] * _scale(size)).view(np.float64)
 
 
 def transform_of(values: Floats, total: float, size: int) -> Transform:
@@ -78,8 +77,7 @@ def windows(values: Floats, width: int) -> Floats:
     edges = np.zeros((*values.shape[:-1], 1))
     # Differences of cumulated sums: any width costs the same
     sums = np.cumsum(np.concatenate([edges, values, values[..., : width - 1]], axis=-1), axis=-1)
-    result: Floats = sums[..., width:] - sums[..., :-width]
-    return result
+    return sums[..., width:] - sums[..., :-width]
 
 
 class CircleLevel(NamedTuple):

@@ -176,8 +176,7 @@ class Blocks(PublicDraw):
         this channel, of so many users.
         """
         total = counts.reshape(self.width, -1).sum(axis=1)
-        result: Floats = (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
-        return result
+        return (total * (users / total.sum()))[-np.arange(self.domain) % self.width]
 
 
 def per_user_of_blocks(oracle: Oracle, domain: int, width: int) -> float:

@@ -182,8 +182,7 @@ class Composite(ConsistentTree):
             up, right = a / width, b / width
             lower = (1 - right) * covariances[i, j] + right * covariances[i, j + 1]
             upper = (1 - right) * covariances[i + 1, j] + right * covariances[i + 1, j + 1]
-            result: Floats = (1 - up) * lower + up * upper
-            return result
+            return (1 - up) * lower + up * upper
 
         after = last + 1
         variances = between(after, after) + between(first, first) - 2 * between(first, after)
@@ -196,8 +195,7 @@ class Composite(ConsistentTree):
         along = (
             weights.reshape(*weights.shape[:-1], self.mechanism.inputs, -1).mean(axis=-1)
         ) @ self._axes[1]
-        result: Floats = below + along**2 @ (1 / self._top(users))
-        return result
+        return below + along**2 @ (1 / self._top(users))
 
     def _own_average(self, users: Floats, workload: str) -> float:
         costs, precisions = self.costs(workload), self.precisions(users)

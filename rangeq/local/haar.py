@@ -71,8 +71,7 @@ class HaarLevel(SignChannel, Oracle):
         nodes = (weights[:, 0::2] - weights[:, 1::2]) / 2
         contributed = (nodes**2).sum(axis=1) / self.contrast**2
         contributions = np.stack([nodes, -nodes], axis=2).reshape(len(nodes), -1)
-        result: Floats = variance_of(n, contributed - contributions**2 @ frequencies)
-        return result
+        return variance_of(n, contributed - contributions**2 @ frequencies)
 
     def share_alike(self, items: Items) -> Fraction:
         # The last digit is the side: opposite sides of one node have opposite signs everywhere

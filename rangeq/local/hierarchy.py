@@ -391,8 +391,7 @@ class DecomposedHistogram(LevelHistograms):
             return np.full(len(weights), np.inf)
         padded, leaves = self.tree.padded(weights), self.tree.padded(frequencies)
         variances = self._last.linear_variance(1, padded, leaves) / users[-1]
-        result: Floats = variances + spread(weights, frequencies) * (1 / users[-1] - 1 / n)
-        return result
+        return variances + spread(weights, frequencies) * (1 / users[-1] - 1 / n)
 
     def variance_slope(self, n: int) -> float:
         users = self.channel.expected_users(n)[-1]

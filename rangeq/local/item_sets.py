@@ -315,8 +315,7 @@ class SetEstimate(OfPopulation):
     @property
     def variances(self) -> Floats:
         """The variances of the frequencies: shape (domain,)."""
-        result: Floats = self.answer(np.arange(self._slots.domain)).variance
-        return result
+        return self.answer(np.arange(self._slots.domain)).variance
 
     def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
         """Intervals that each cover the true frequency of an item with about this probability.

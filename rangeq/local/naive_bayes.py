@@ -181,13 +181,11 @@ class NaiveBayes:
 
     def probabilities(self, records: Any) -> Floats:
         """The probability of each class, given the record: (records, classes); see `log_joint`."""
-        result: Floats = scipy.special.softmax(self.log_joint(records), axis=1)
-        return result
+        return scipy.special.softmax(self.log_joint(records), axis=1)
 
     def predict(self, records: Any) -> Items:
         """Return the most probable class of each record: shape (records,); see `log_joint`."""
-        result: Items = np.argmax(self.log_joint(records), axis=1)
-        return result
+        return np.argmax(self.log_joint(records), axis=1)
 
 
 def density(size: int, asked: Callable[[Integers, Integers], tuple[Floats, Floats]]) -> Floats:
@@ -235,8 +233,7 @@ def density(size: int, asked: Callable[[Integers, Integers], tuple[Floats, Float
             best, least = (values, variances, width), error
     values, variances, width = best
     each: Floats = np.repeat(_positive(values, variances) / width, width, axis=1)
-    result: Floats = each / each.sum(axis=1, keepdims=True)
-    return result
+    return each / each.sum(axis=1, keepdims=True)
 
 
 def _positive(values: Any, variances: Any) -> Floats:
@@ -251,8 +248,7 @@ def _positive(values: Any, variances: Any) -> Floats:
     # The log of the normal density over that of its integral up to z: no overflow for z << 0
     ratio = np.exp(-z * z / 2 - np.log(2 * np.pi) / 2 - scipy.special.log_ndtr(z))
     # For z far below 0 the sum cancels to rounding, of either sign
-    result: Floats = np.maximum(estimates + deviation * ratio, 1e-12)
-    return result
+    return np.maximum(estimates + deviation * ratio, 1e-12)
 
 
 def _shares(given: npt.ArrayLike, name: str, axes: int) -> Floats:

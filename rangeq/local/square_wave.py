@@ -149,8 +149,7 @@ class SquareWave(Channel):
         reports["output"] = output
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
-        result: npt.NDArray[np.bool_] = reports["output"] < self.outputs
-        return result
+        return reports["output"] < self.outputs
 
     @property
     def counts_shape(self) -> tuple[int, ...]:
@@ -312,8 +311,7 @@ class SquareWave(Channel):
         # nearly 0, a probability, whose logarithm the fit takes
         near = np.maximum(np.cumsum(spread[:-1]), 0.0)
         difference, q = self._difference_and_q
-        result: Floats = q * frequencies.sum() + difference * near
-        return result
+        return q * frequencies.sum() + difference * near
 
     def _backward(self, ratios: Floats) -> Floats:
         """The sum over outputs of their probability times a number of their own, for each item."""
@@ -321,8 +319,7 @@ class SquareWave(Channel):
         sums = np.concatenate([[0.0], np.cumsum(ratios)])
         near = np.maximum(sums[self._near :] - sums[: self.domain], 0.0)
         difference, q = self._difference_and_q
-        result: Floats = q * sums[-1] + difference * near
-        return result
+        return q * sums[-1] + difference * near
 
 
 # ------------------------------------------------------------------------------------------------

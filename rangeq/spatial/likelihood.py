@@ -51,8 +51,7 @@ class LikelihoodChannel(RecordChannel):
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         across, along = self.counts_shape
-        result: npt.NDArray[np.bool_] = (reports["x"] < across) & (reports["y"] < along)
-        return result
+        return (reports["x"] < across) & (reports["y"] < along)
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
         cell = reports["x"].astype(np.int64) * self.counts_shape[1] + reports["y"]

@@ -110,8 +110,7 @@ class GenProt(Protocol):
             own / kept + among (1 / kept - 1) / n.
         """
         rare = 1 / self.kept
-        result: Floats = np.asarray(own) * rare + np.asarray(among) * (rare - 1) / checked_users(n)
-        return result
+        return np.asarray(own) * rare + np.asarray(among) * (rare - 1) / checked_users(n)
 
     @property
     def takes(self) -> dict[str, Any]:

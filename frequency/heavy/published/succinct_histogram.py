@@ -296,8 +296,7 @@ class Channels(Channel):
 
     def _agreements(self, items: Items, index: Items, sign: npt.NDArray[Any]) -> Items:
         minus = self.code.minus(items.astype(np.uint64)[:, None], index)
-        result: Items = (sign == 1 - 2 * minus).sum(axis=1)
-        return result
+        return (sign == 1 - 2 * minus).sum(axis=1)
 
     def joint_law(self, items: Items) -> JointLaw:
         mine = self.channel_of(items.astype(np.uint64)).T.tolist()
@@ -381,8 +380,7 @@ class ChannelsGate:
         ahead = others[..., None] / rivals + self.decoding(f[..., None] * (1 - _SHARES))
         missed = np.minimum(alone, ahead.min(axis=-1))
         # Hash functions are independent, and reports too given them: all have to fail.
-        result: Floats = np.minimum(1.0, missed) ** self.hashes
-        return result
+        return np.minimum(1.0, missed) ** self.hashes
 
 
 @dataclass(frozen=True)

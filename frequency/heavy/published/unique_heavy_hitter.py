@@ -109,8 +109,7 @@ class CodeGate:
         if not self.soft:
             return np.ones(np.shape(frequency))
         z = frequency * self.contrast * np.sqrt(float(self.code.distance) * self.users)
-        result: Floats = np.minimum(1.0, ((1 << self.code.bits) - 1) * scipy.special.ndtr(-z))
-        return result
+        return np.minimum(1.0, ((1 << self.code.bits) - 1) * scipy.special.ndtr(-z))
 
 
 @dataclass(frozen=True)

@@ -165,8 +165,7 @@ class DBitFlip(Oracle):
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         asked, ones = aggregate.counts if items is None else aggregate.counts[:, items]
         p, q = float(self._ones.p), float(self._ones.q)
-        result: Floats = (ones - q * asked) / (p - q) * (self.domain / self.asked / aggregate.n)
-        return result
+        return (ones - q * asked) / (p - q) * (self.domain / self.asked / aggregate.n)
 
     @cached_property
     def _per_user(self) -> tuple[Fraction, Fraction]:
@@ -188,8 +187,7 @@ class DBitFlip(Oracle):
         share, other = map(float, self._per_user)
         squares = weights**2
         variance = other * squares.sum(axis=1) + (share - 1) * (squares @ frequencies)
-        result: Floats = variance / checked_users(n)
-        return result
+        return variance / checked_users(n)
 
     def audit(self) -> Audit:
         if self.domain == 1:

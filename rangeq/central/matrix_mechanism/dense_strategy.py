@@ -144,8 +144,7 @@ class DenseStrategy(Strategy):
     @cached_property
     def inverse(self) -> Floats:
         """The pseudoinverse of the matrix, which estimates the cells: shape (cells, rows)."""
-        inverse_matrix: Floats = self._covariance @ self._scaled.T / self._unit
-        return inverse_matrix
+        return self._covariance @ self._scaled.T / self._unit
 
     @property
     def _unit(self) -> float:
@@ -172,8 +171,7 @@ class DenseStrategy(Strategy):
     def _covariance(self) -> Floats:
         """The covariance matrix of the estimated cells, for noise of variance l2_squared."""
         values, vectors = self._spectrum
-        covariance: Floats = (vectors / values) @ vectors.T
-        return covariance
+        return (vectors / values) @ vectors.T
 
     @cached_property
     def _beside(self) -> Floats | None:
@@ -225,8 +223,7 @@ class DenseStrategy(Strategy):
         if self._beside is not None:
             outside = np.einsum("qi,qi->q", flat @ self._beside, flat)
             self._require(outside, (flat * flat).sum(axis=1))
-        variances: Floats = np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
-        return variances
+        return np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
 
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
@@ -267,8 +264,7 @@ class DenseStrategy(Strategy):
 
 def block_sum(sums: Floats, low: Integers, high: Integers) -> Floats:
     """Return the sum over a square block of a symmetric matrix, from its prefix sums."""
-    total: Floats = sums[high, high] - 2 * sums[low, high] + sums[low, low]
-    return total
+    return sums[high, high] - 2 * sums[low, high] + sums[low, low]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -343,8 +339,7 @@ class ProductStrategy(Strategy):
             factor.variance(first[i : i + 1], last[i : i + 1])
             for i, factor in enumerate(self.factors)
         ]
-        product: Floats = np.prod(variances, axis=0)
-        return product
+        return np.prod(variances, axis=0)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         return math.prod(

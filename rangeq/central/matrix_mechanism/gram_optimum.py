@@ -355,8 +355,7 @@ class ReflectedKernel:
         # A product with K is a cyclic convolution of the odd extension, so that its transform is
         # multiplied by the eigenvalues
         moved = scipy.fft.rfft(self._reflected(values)) * spectrum
-        product: Floats = scipy.fft.irfft(moved, n=self.period)[..., : self.size] * self._signs
-        return product
+        return scipy.fft.irfft(moved, n=self.period)[..., : self.size] * self._signs
 
     def apply_exactly(self, values: Integers) -> Integers:
         """A matrix of integers times such a vector, by exact multiplication of polynomials."""

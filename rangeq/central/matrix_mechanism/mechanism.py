@@ -471,8 +471,7 @@ def nonnegative_counts(strategy: Strategy, estimate: Floats) -> Floats:
             "gtol": 1e-10,
         },
     )
-    result: Floats = scale * optimum.x.reshape(estimate.shape)
-    return result
+    return scale * optimum.x.reshape(estimate.shape)
 
 
 def whole_counts(counts: Floats) -> Integers:

@@ -66,8 +66,7 @@ def laplace_strategy(gram: Floats) -> Floats:
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
     first = [int(np.argmax(place == kind)) for kind in kinds]
-    strategy: Floats = _by_components(gram[np.ix_(first, first)]) @ (place == kinds[:, None])
-    return strategy
+    return _by_components(gram[np.ix_(first, first)]) @ (place == kinds[:, None])
 
 
 def _by_components(gram: Floats) -> Floats:
@@ -170,8 +169,7 @@ def _order(gram: Floats) -> Integers:
     # The Fiedler vector. Components are connected here, so the eigenvalue 0 is simple and the
     # second eigenvector is not constant
     _, vectors = scipy.linalg.eigh(laplacian, subset_by_index=[1, 1])
-    order: Integers = np.argsort(vectors[:, 0], kind="stable")
-    return order
+    return np.argsort(vectors[:, 0], kind="stable")
 
 
 def _heaviest(gram: Floats) -> Floats:
@@ -202,8 +200,7 @@ def _with_signs(rows: Floats, gram: Floats) -> Floats:
 
 def _signed(parts: Floats) -> Floats:
     """The rows T, from their positive and negative parts."""
-    rows: Floats = parts[0] if len(parts) == 1 else parts[0] - parts[1]
-    return rows
+    return parts[0] if len(parts) == 1 else parts[0] - parts[1]
 
 
 def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:

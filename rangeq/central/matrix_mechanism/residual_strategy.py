@@ -402,8 +402,7 @@ def residual_optimum(
 def _centred(matrix: Floats) -> Floats:
     """Project a matrix on what is orthogonal to the mean: (I - J/n) G (I - J/n)."""
     rows = matrix - matrix.mean(axis=0)
-    centred: Floats = rows - rows.mean(axis=1)[:, None]
-    return centred
+    return rows - rows.mean(axis=1)[:, None]
 
 
 def _errors(gram: Floats, queries: list[Floats]) -> list[float]:
@@ -416,8 +415,7 @@ def _errors(gram: Floats, queries: list[Floats]) -> list[float]:
 def _products(errors: Floats, means: Floats, view: View) -> Floats:
     """Products of errors along a view and of means along the others, for each term."""
     columns = [errors[:, i] if i in view else means[:, i] for i in range(errors.shape[1])]
-    products: Floats = np.prod(columns, axis=0) if columns else np.ones(len(errors))
-    return products
+    return np.prod(columns, axis=0) if columns else np.ones(len(errors))
 
 
 def _without(view: View, place: int) -> View:

@@ -183,8 +183,7 @@ def load_strategy(path: str | os.PathLike[str]) -> StoredStrategy:
 def digest(strategy: Strategy) -> str:
     """The digest of a strategy: equal for equal ones, in hexadecimal digits."""
     content, _ = _written(strategy, None)
-    value: str = json.loads(content)["digest"]
-    return value
+    return json.loads(content)["digest"]
 
 
 def _written(strategy: Strategy, bound: float | None) -> tuple[bytes, dict[str, bytes]]:

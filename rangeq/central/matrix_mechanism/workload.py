@@ -107,8 +107,7 @@ class QuerySet:
 
     def _gram(self) -> Floats:
         if self.matrix is not None:
-            product: Floats = self.matrix.T @ self.matrix
-            return product
+            return self.matrix.T @ self.matrix
         cell = np.arange(self.size, dtype=np.float64)
         first, last = np.minimum.outer(cell, cell), np.maximum.outer(cell, cell)
         # G[i, j] counts the queries that cover both cells: a range begins at or before the first of
@@ -535,5 +534,4 @@ def _whole_weights(query: Floats) -> Integers | None:
     reduced = [number // unit for number in numbers]
     if max(map(abs, reduced)) > LARGEST_BASIS:
         return None
-    integers: Integers = np.array(reduced, dtype=np.int64)[places.reshape(-1)]
-    return integers
+    return np.array(reduced, dtype=np.int64)[places.reshape(-1)]

@@ -317,8 +317,7 @@ class HIOEstimate(ConjunctionEstimate):
             frequencies = self._tables[part][every]
         else:
             frequencies = oracle.frequencies_of(level, every)
-        result: Floats = np.add.reduceat(frequencies, np.cumsum([0, *map(len, cells[:-1])]))
-        return result
+        return np.add.reduceat(frequencies, np.cumsum([0, *map(len, cells[:-1])]))
 
 
 def intervals(levels: tuple[Edges, ...], left: int, right: int) -> list[tuple[int, int, int]]:
@@ -526,5 +525,4 @@ def _nodes(table: Floats, rows: int, columns: int) -> Floats:
 
 
 def _mean(table: Floats, rows: int, columns: int) -> Floats:
-    result: Floats = _nodes(table, rows, columns).mean(axis=(1, 3))
-    return result
+    return _nodes(table, rows, columns).mean(axis=(1, 3))

@@ -102,10 +102,9 @@ class Axis(NamedTuple):
         even = 1 / np.bincount(self.groups)[self.groups]
         # Conditional means given the coarse cell; in an empty one all of its cells count alike
         share = np.where(mass > _TINY, cells / np.maximum(mass, _TINY), even)
-        merged: Floats = np.add.reduceat(
+        return np.add.reduceat(
             functions * share, np.flatnonzero(np.diff(self.groups, prepend=-1)), axis=-1
         )
-        return merged
 
     def nearest(self, ends: Items) -> Items:
         """The ends of cells nearest to boundaries between values."""
@@ -445,14 +444,12 @@ def before(sums: Floats, rows: Floats, columns: Floats) -> Floats:
     s, t = rows - i, columns - j
     low = sums[..., i, j] * (1 - t) + sums[..., i, j + 1] * t
     high = sums[..., i + 1, j] * (1 - t) + sums[..., i + 1, j + 1] * t
-    result: Floats = low * (1 - s) + high * s
-    return result
+    return low * (1 - s) + high * s
 
 
 def parts_before(places: Floats, cells: int) -> Floats:
     """Return the part of each cell before places, as if cells were uniform: shape (m, cells)."""
-    inside: Floats = np.clip(places[:, None] - np.arange(cells), 0.0, 1.0)
-    return inside
+    return np.clip(places[:, None] - np.arange(cells), 0.0, 1.0)
 
 
 def rectangle(sums: Floats, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
@@ -465,16 +462,14 @@ def along(sums: Floats, row: Items, columns: Floats) -> Floats:
     """Return the mass before places along some rows: `sums` (rows, columns + 1)."""
     j = np.minimum(columns.astype(np.int64), sums.shape[1] - 2)
     t = columns - j
-    result: Floats = sums[row, j] * (1 - t) + sums[row, j + 1] * t
-    return result
+    return sums[row, j] * (1 - t) + sums[row, j + 1] * t
 
 
 def at(sums: Floats, places: Floats) -> Floats:
     """Rows of cumulative sums at places: shapes (cells + 1, k) and (m,) to (m, k)."""
     row = np.minimum(places.astype(np.int64), len(sums) - 2)
     part = (places - row)[:, None]
-    result: Floats = sums[row] * (1 - part) + sums[row + 1] * part
-    return result
+    return sums[row] * (1 - part) + sums[row + 1] * part
 
 
 def distribution(table: Floats, rows: Floats, columns: Floats) -> Floats:

@@ -218,10 +218,7 @@ def of_waves(
 
 def _gram(wave: ValueSets, functions: Floats) -> Floats:
     """The mean of f f' over the configurations and their functions: (cuts, sets, cells)."""
-    gram: Floats = np.einsum(
-        "k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True
-    )
-    return gram
+    return np.einsum("k,kax,kay->xy", wave.probabilities, functions, functions, optimize=True)
 
 
 # Users in each set of an attribute, (cuts, sets): by it, its wave, items in a set, and law.
