@@ -102,6 +102,7 @@ def test_a_survey_that_would_tell_nothing_says_so():
     assert "would tell nothing" not in str(found)
 
 
+@pytest.mark.slow
 def test_two_of_three_are_given_and_a_ledger_is_left_alone():
     ledger = Ledger("1/2")
     assert plan_survey("ranges", PEOPLE, "age", n=99, ledger=ledger).survey.protocol.epsilon == 0.5

@@ -438,6 +438,7 @@ def test_what_is_no_domain_and_no_detail_is_refused(task, domain, details):
         plan(task, domain, n=100, epsilon=1.0, **details)
 
 
+@pytest.mark.slow
 def test_details_of_tasks():
     assert plan("heavy hitters", 16, n=1000, epsilon=3, text=True).best.protocol.text
     assert plan("marginals", {"a": 3, "b": 2}, n=1000, epsilon=1).best.protocol.k == 2

@@ -185,6 +185,7 @@ def test_field_is_polynomials_modulo_the_first_irreducible_one(q):
     )
 
 
+@pytest.mark.slow
 def test_known_products():
     """x times x^(k-1) is the modulus without its leading term: x^8 = x^4 + x^3 + x + 1 is that of
     AES.

@@ -88,6 +88,7 @@ def people(users, rng):
     return {"hours": hours, "job": np.where(cook, "cook", "smith")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["cook", "smith"])
 def test_intervals_cover(job):
     rng, covered, short, trials = np.random.default_rng(3), 0, 0, 200

@@ -132,6 +132,7 @@ GROUPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: "-".join(one.name for one in group))
 def test_mosaics_have_room(group) -> None:
     shape = tuple(one.size for one in group)
@@ -172,6 +173,7 @@ def test_areas_are_shares(scale) -> None:
     assert title(joint_plot.mosaic((SMOKES, ISLAND), np.abs(table) / np.abs(table).sum())) == ""
 
 
+@pytest.mark.slow
 def test_the_legend_of_a_mosaic_names_the_tiles_that_are_seen() -> None:
     table = np.array([[0.2, 0.3, -0.1], [0.1, 1e-9, 0.0]])
     figure = joint_plot.mosaic((SMOKES, ISLAND), table)

@@ -181,6 +181,7 @@ def test_a_histogram_of_dates_has_dates(records) -> None:
     assert records.plot("flown", kind="histogram").axes[0].get_ylabel().endswith("each bin")
 
 
+@pytest.mark.slow
 def test_logarithmic_bins() -> None:
     estimate = survey(HaarHRR(INCOME.size, 3.0), INCOME)
     for kind in ("cdf", "histogram"):

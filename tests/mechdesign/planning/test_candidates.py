@@ -103,6 +103,7 @@ def test_what_is_no_candidate(candidates) -> None:
         plan("frequencies", 8, epsilon=1.0, n=1000, candidates=candidates)
 
 
+@pytest.mark.slow
 def test_a_candidate_that_loses_more_is_refused() -> None:
     for task, domain, candidate in (
         ("frequencies", 8, lambda d, e: GRR(d, 2 * e)),

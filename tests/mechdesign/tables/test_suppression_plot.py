@@ -65,6 +65,7 @@ def test_only_what_was_hidden_is_marked_as_recovered(rule, recovered, published)
     assert collisions(figure) == []
 
 
+@pytest.mark.slow
 def test_the_legend_names_what_any_of_the_panels_shows() -> None:
     counts = np.array([2, *[9] * 58, 3])  # two are hidden: the sum of both is known
     rule = SuppressionRule(7)

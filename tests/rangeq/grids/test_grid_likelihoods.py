@@ -207,6 +207,7 @@ def test_what_is_told_errs_as_it_says(kind: Any, oracle: str | None) -> None:
     assert 0.35 < together < 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 0.9), (4.0, 0.5), (7.0, 0.25)])
 def test_what_waves_tell_errs_as_it_says(epsilon: float, least: float) -> None:
     ratios, together, ranks = errors_of_told(WaveGrid([16, 8], epsilon), 100)
@@ -291,6 +292,7 @@ def test_an_aggregate_that_was_merged_and_loaded() -> None:
     assert (drawn[0][0] != drawn[0][1]).any()
 
 
+@pytest.mark.slow
 def test_posterior_answers_as_samples_do() -> None:
     rng = np.random.default_rng(10)
     protocol = HDG([32] * 3, 2.0, 40_000)

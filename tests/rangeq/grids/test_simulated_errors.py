@@ -133,6 +133,7 @@ def test_no_query_asks_for_all_values(size: int) -> None:
         assert seen == {(0, 0), (1, 1), (2, 2), (0, 1), (1, 2)}
 
 
+@pytest.mark.slow
 def test_errors_between_what_is_simulated_follow_a_power_law() -> None:
     attributes = Domain.of([4, 4])
     low, high = _epsilon_node(1), _epsilon_node(2)

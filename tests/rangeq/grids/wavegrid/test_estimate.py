@@ -113,6 +113,7 @@ def test_a_planted_correlation_is_recovered_and_independence_is_a_product(seed: 
     )
 
 
+@pytest.mark.slow
 def test_answers_of_several_attributes_agree_with_fewer() -> None:
     records = people("normal", 50_000, 7, 16, np.random.default_rng(10))
     estimate = collected(best([16] * 7, 2.0, 50_000), records)
