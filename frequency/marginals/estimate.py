@@ -182,6 +182,15 @@ class MarginalEstimate(OfPopulation):
         # The mean absolute value of a normal error is (2 / pi)^(1/2) deviations.
         return float(np.sqrt(2 / np.pi * variances).sum() / 2)
 
+    @property
+    def joined(self) -> int:
+        """The most attributes that may be asked about together."""
+        return self.protocol.k
+
+    def caveats(self, several: bool) -> tuple[str, ...]:
+        """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
+        return ("One model of all marginals mostly errs less: --fitted.",)
+
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """Return the fraction of the population with these values.
 
@@ -354,6 +363,9 @@ class FittedEstimate(MarginalEstimate):
         self._unbiased = MarginalEstimate(estimate.protocol, estimate.aggregate)
         self._unbiased = self._unbiased.of_population(estimate.n)
         self.n = estimate.n
+
+    def caveats(self, several: bool) -> tuple[str, ...]:
+        return ()
 
     def fitted(self) -> FittedEstimate:
         return self

@@ -60,6 +60,32 @@ class SurveyEstimate:
         """The number of users that the answers are about, as the estimate knows it."""
         return self.estimate.n
 
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether ordered attributes have quantiles."""
+        return hasattr(self.estimate, "quantile")
+
+    @property
+    def joined(self) -> int:
+        """The most attributes that may be asked about together."""
+        joined: int = getattr(self.estimate, "joined", len(self.schema))
+        return joined
+
+    def caveats(self, several: bool = False) -> tuple[str, ...]:
+        """Return what is to be known of answers, in sentences, as the estimate says it.
+
+        Parameters
+        ----------
+        several : bool, default False
+            Whether answers are about several attributes together.
+
+        Returns
+        -------
+        tuple of str
+        """
+        said: tuple[str, ...] = getattr(self.estimate, "caveats", lambda several: ())(several)
+        return said
+
     def answer(self, where: Any) -> Answer:
         """Return how many users have these values.
 
@@ -372,7 +398,7 @@ class SurveyEstimate:
     def _ordered(self, attribute: str | None) -> tuple[int, Ordered]:
         """The place of an attribute with an order, of an estimate that has quantiles."""
         place, ordered = self._with_order(attribute)
-        if not hasattr(self.estimate, "quantile"):
+        if not self.has_quantiles:
             raise InvalidQuestion(
                 f"a {type(self.estimate).__name__} has no quantiles: protocols for ranges have,"
                 " such as rangeq.HaarHRR"

@@ -14,15 +14,12 @@ import numpy as np
 
 from frequency.core import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.marginals.estimate import FittedEstimate, MarginalEstimate
 from frequency.schema import Attribute, Ordered, SurveyEstimate
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, Span
 from frequency.schema.column import number_of
 from mechdesign.base import aligned, comma_separated, listed, printable, shown
 from rangeq.central import ReleasedQuantiles
 from rangeq.cli.where_text import where_of
-from rangeq.grids import WaveEstimate
-from rangeq.local.per_attribute import PerAttributeEstimate
 
 #: Of an ordered attribute with at most so many items each is told, and not only the deciles.
 FEW = 16
@@ -57,11 +54,6 @@ class EstimateSource(NamedTuple):
         return [*map(str, self.estimate.item_labels(self.estimate.schema.names[0]))]
 
     @property
-    def has_quantiles(self) -> bool:
-        """Whether the estimates of ordered attributes have quantiles."""
-        return hasattr(self.estimate.estimate, "quantile")
-
-    @property
     def n(self) -> float:
         """The number of users: whole if they reported, else an estimate."""
         return self.estimate.n
@@ -86,15 +78,15 @@ class EstimateSource(NamedTuple):
     def usual(self) -> list[AskedText]:
         """Return what is asked where nothing is asked: see the help of the command."""
         schema = self.estimate.schema
-        if len(schema) > 1 and not self.has_quantiles:
-            views = combinations(schema.names, min(self._joined, len(schema)))
+        if len(schema) > 1 and not self.estimate.has_quantiles:
+            views = combinations(schema.names, min(self.estimate.joined, len(schema)))
             return [AskedText("marginal", "", names) for names in views]
         return [asked for attribute in schema for asked in self._usual_of(attribute)]
 
     def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
         """Return what is asked of an attribute where nothing is asked."""
         of = f" of {one.name}" if len(self.estimate.schema) > 1 else ""
-        if isinstance(one, Ordered) and self.has_quantiles:
+        if isinstance(one, Ordered) and self.estimate.has_quantiles:
             yield from (AskedText("quantile", f"{k / 10}{of}") for k in range(1, 10))
             if one.size > FEW:
                 yield from (AskedText("where", f"{one.name} {label}") for label in one.extra)
@@ -127,15 +119,7 @@ class EstimateSource(NamedTuple):
         if extra and any(row.question.startswith("quantile ") for row in rows):
             within = " in one of the bins" if OUTSIDE in extra else ""
             notes.append(f"Quantiles are of the users who have a value{within}.")
-        inner = self.estimate.estimate
-        if isinstance(inner, WaveEstimate) and any(" and " in row.question for row in rows):
-            notes.append(
-                "Answers about several attributes are drawn towards independence: of a small group"
-                " in which they depend on each other as they do nowhere else, such as students who"
-                " are all young, intervals may miss the truth by far. Marginals ask about these."
-            )
-        if isinstance(inner, MarginalEstimate) and not isinstance(inner, FittedEstimate):
-            notes.append("One model of all marginals mostly errs less: --fitted.")
+        notes += self.estimate.caveats(any(" and " in row.question for row in rows))
         if self.found is not None:
             notes = [
                 "Intervals allow for the choice of the values that are listed.",
@@ -229,7 +213,7 @@ class EstimateSource(NamedTuple):
     ) -> Iterator[tuple[Any, Any, Any]]:
         """The quantiles of an attribute and their intervals, None where these are not known."""
         attribute = self.estimate.schema[name]
-        if attribute.ordered and not (conditions or self.has_quantiles):
+        if attribute.ordered and not (conditions or self.estimate.has_quantiles):
             raise InvalidQuestion(
                 f"{self.name} has no quantiles; for these: mechdesign protocol quantiles"
             )
@@ -282,19 +266,11 @@ class EstimateSource(NamedTuple):
 
     def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
         """The message, and of more attributes than the protocol joins, what joins them."""
-        if len(set(names)) <= self._joined:
+        if len(set(names)) <= self.estimate.joined:
             return refusal
         return InvalidQuestion(
             f"{refusal}; for several attributes together: mechdesign protocol conjunctions"
         )
-
-    @property
-    def _joined(self) -> int:
-        """The number of attributes that may be asked about together."""
-        inner = self.estimate.estimate
-        if isinstance(inner, PerAttributeEstimate):
-            return 1
-        return getattr(getattr(inner, "protocol", None), "k", len(self.estimate.schema))
 
 
 class QuantileSource(NamedTuple):

@@ -98,6 +98,15 @@ class WaveEstimate(ConjunctionEstimate):
 
     most_attributes = MOST_ATTRIBUTES
 
+    def caveats(self, several: bool) -> tuple[str, ...]:
+        """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
+        independence = (
+            "Answers about several attributes are drawn towards independence: of a small group in"
+            " which they depend on each other as they do nowhere else, such as students who are all"
+            " young, intervals may miss the truth by far. Marginals ask about these."
+        )
+        return (independence,) if several else ()
+
     def __init__(
         self,
         attributes: Domain,

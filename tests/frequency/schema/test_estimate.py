@@ -21,6 +21,7 @@ from frequency import (
     SurveyEstimate,
     Text,
     UnknownVariance,
+    plan_survey,
 )
 from frequency.heavy import PrefixExtension
 from frequency.marginals import InpHT, MargPS
@@ -370,3 +371,17 @@ def test_the_fraction_that_is_refused_is_the_one_that_was_given(phi):
     for ask in (estimate.quantile, estimate.quantile_interval):
         with pytest.raises(ValueError, match=re.escape(f"phi must lie in [0, 1], got {phi}")):
             ask(phi)
+
+
+def test_an_estimate_says_what_it_can_do_and_what_is_to_be_known_of_it() -> None:
+    schema = Schema([Boolean("smokes"), Numeric("age", low=0, high=9, whole=True)])
+    rows = {"smokes": [True, False] * 50, "age": [3, 7] * 50}
+    survey = plan_survey("marginals", schema, epsilon=1, n=100).survey
+    estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
+    assert (estimate.joined, estimate.has_quantiles) == (2, False)
+    assert "--fitted" in estimate.caveats()[0]
+    assert estimate.fitted().caveats() == ()
+    survey = plan_survey("conjunctions", schema, epsilon=1, n=100, protocol="WaveGrid").survey
+    estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
+    assert (estimate.joined, estimate.has_quantiles, estimate.caveats()) == (2, True, ())
+    assert "towards independence" in estimate.caveats(several=True)[0]
