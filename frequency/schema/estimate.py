@@ -68,8 +68,7 @@ class SurveyEstimate:
     @property
     def joined(self) -> int:
         """The most attributes that may be asked about together."""
-        joined: int = getattr(self.estimate, "joined", len(self.schema))
-        return joined
+        return getattr(self.estimate, "joined", len(self.schema))
 
     def caveats(self, several: bool = False) -> tuple[str, ...]:
         """Return what is to be known of answers, in sentences, as the estimate says it.
@@ -83,8 +82,7 @@ class SurveyEstimate:
         -------
         tuple of str
         """
-        said: tuple[str, ...] = getattr(self.estimate, "caveats", lambda several: ())(several)
-        return said
+        return getattr(self.estimate, "caveats", lambda several: ())(several)
 
     def answer(self, where: Any) -> Answer:
         """Return how many users have these values.

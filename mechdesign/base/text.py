@@ -84,6 +84,14 @@ def plain_name(text: str, stored: bool = False) -> str:
     return name
 
 
+def meant(word: object, known: Iterable[str], mark: str = "") -> str:
+    """Return a question whether one of the known words is meant, the nearest; empty if none is."""
+    from difflib import get_close_matches  # of errors only
+
+    near = get_close_matches(word, list(known), 1) if isinstance(word, str) else []
+    return f"; did you mean {mark}{near[0]}?" if near else ""
+
+
 def listed(names: Iterable[str]) -> str:
     """Names for a message, with commas between them, safe to print."""
     return ", ".join(map(printable, names))

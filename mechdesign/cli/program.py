@@ -7,7 +7,6 @@ target is out of reach, a budget is spent); 2 the request was wrong, nothing was
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import sys
@@ -18,7 +17,7 @@ from typing import NoReturn
 
 from mechdesign import __version__
 from mechdesign.accounting.account import BudgetExceeded
-from mechdesign.base import printable, reason
+from mechdesign.base import meant, printable, reason
 from mechdesign.cli.mechanism_commands import (
     run_audit,
     run_compare,
@@ -153,13 +152,10 @@ class _Parser(argparse.ArgumentParser):
         # What was written, and what could have been: options of the command, or choices
         option = re.match("unrecognized arguments: --([^ =]+)", message)
         choice = re.search("invalid choice: '(.+?)' [(]choose from (.*)[)]", message)
-        written, known = "", list[str]()
         if option:
-            written, known = option[1], [name[2:] for name in self._option_string_actions]
+            message += meant(option[1], (name[2:] for name in self._option_string_actions), "--")
         elif choice:
-            written, known = choice[1], re.findall(r"[^', ]+", choice[2])
-        for near in difflib.get_close_matches(written, known, 1):
-            message += f"; did you mean {'--' if option else ''}{near}?"
+            message += meant(choice[1], re.findall(r"[^', ]+", choice[2]))
         super().error(printable(message))
 
 

@@ -6,13 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from mechdesign import named
-from mechdesign.base import brief, listed, set_fields, shown, whole
+from mechdesign.base import brief, listed, meant, set_fields, shown, whole
 from mechdesign.exceptions import MechanismError, PrivacyViolation
 from mechdesign.losses import L0, L1, L2, Loss
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
@@ -36,10 +35,8 @@ class UnknownTask(MechanismError, ValueError):
 def unknown_task(name: object, known: Iterable[str]) -> UnknownTask:
     """Return the error for a name that is not among those known: it lists these."""
     names = list(known)
-    near = get_close_matches(name, names, 1) if isinstance(name, str) else []
-    meant = f"; did you mean {near[0]}?" if near else ""
     there = listed(names) or "none: install the package"
-    return UnknownTask(f"unknown task {shown(name)}; there are {there}{meant}")
+    return UnknownTask(f"unknown task {shown(name)}; there are {there}{meant(name, names)}")
 
 
 @dataclass(frozen=True)

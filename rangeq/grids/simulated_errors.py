@@ -76,13 +76,12 @@ def conjunction_errors(
     if simulation is None:
         return ()
     step = simulation.step
-    epsilons, users = [(float(epsilon), 1.0)], [(float(n), 1.0)]
+    simulated = _USERS * protocol.groups if protocol.errs_as_noise else 0
+    epsilons, users = [(float(epsilon), 1.0)], [(float(simulated or n), 1.0)]
     if step:
         epsilons = _around(float(epsilon), _epsilon_node, _gain, step)
+    if step and not simulated:
         users = _around(min(n, simulation.most_users), _user_node, math.log, step)
-    simulated = _USERS * protocol.groups if protocol.errs_as_noise else 0
-    if simulated:
-        users = [(float(simulated), 1.0)]
     nodes = [
         (near, round(number), weight * share)
         for near, weight in epsilons
