@@ -28,7 +28,7 @@ from operator import itemgetter
 import numpy as np
 import scipy
 
-from mechdesign.base import Floats, Integers, ProgressMeter
+from mechdesign.base import Floats, Integers, ProgressMeter, one_thread
 from rangeq.central.branching import best_branching
 from rangeq.central.mechanism import best_shares, equal
 from rangeq.core import tree_over
@@ -54,6 +54,7 @@ _ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
 _FEW_CELLS = 512  # the number of cells up to which twice as many go on
 
 
+@one_thread
 def laplace_strategy(gram: Floats) -> Floats:
     """Return a strategy of small error under Laplace noise: shape (rows, cells).
 
