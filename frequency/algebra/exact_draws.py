@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import BitSource, Words
+from mechdesign.noise.sampling import uniform as uniform
 
 WORD_BITS = 64  #: The length of a word.
 
@@ -127,23 +128,6 @@ def root(value: Fraction, degree: int = 2) -> Fraction:
     while (lower := ((degree - 1) * result + power // result ** (degree - 1)) // degree) < result:
         result = lower
     return Fraction(result, WORD)
-
-
-def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
-    """Return uniform integers in 0 .. k-1, by rejection: exactly uniform; shape (size,)."""
-    if k & (k - 1) == 0:
-        return (
-            np.zeros(size, dtype=np.int64)
-            if k == 1
-            else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
-        )
-    # k intervals of `step` words, equally long, and a rest of fewer than k words that is drawn
-    # again.
-    step = np.uint64(WORD // k)
-    result = source(size) // step
-    while len(over := np.flatnonzero(result >= np.uint64(k))):
-        result[over] = source(len(over)) // step
-    return result.astype(np.int64)
 
 
 def bernoulli(size: int, numerator: int, source: BitSource) -> npt.NDArray[np.bool_]:

@@ -282,15 +282,14 @@ def _neighbours(text: str) -> Neighbours:
 def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> None:
     """Print what a mechanism is, its errors for true counts from a prior; None: uniform ones."""
     audit = mechanism.audit()
-    print(
-        f"mechanism    {mechanism.outputs} outputs x {mechanism.inputs} inputs,"
-        f" {mechanism.privacy!r}"
-    )
+    size = f"{mechanism.outputs} outputs" if mechanism.bounded else "any integer"
+    form = f" ({mechanism.law.name}, closed form)" if mechanism.closed and mechanism.law else ""
+    print(f"mechanism    {size} x {mechanism.inputs} inputs, {mechanism.privacy!r}{form}")
     print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
-    answers, counts = mechanism.output_values.labels, mechanism.input_values.labels
-    answer = answers[audit.output] if isinstance(audit.output, int) else audit.output
-    first, second = (f"Pr[{answer} | {counts[j]}]" for j in audit.inputs)
+    answers, counts = mechanism.output_values, mechanism.input_values
+    answer = answers.label(audit.output) if isinstance(audit.output, int) else audit.output
+    first, second = (f"Pr[{answer} | {counts.label(j)}]" for j in audit.inputs)
     print(
         f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
         f" {brief(audit.allowed, 9)}, at {first} / {second}"
@@ -304,7 +303,8 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
     assumed = "uniformly distributed counts" if prior is None else "counts from the prior"
     print(f"errors       {StandardErrors.of(mechanism, prior)}  (for {assumed})")
     say(f"             {UNBIASED}")
-    never = [label for label, row in zip(answers, mechanism.weights, strict=True) if not any(row)]
+    listed = () if mechanism.closed is not None else mechanism.weights
+    never = [answers.label(k) for k, row in enumerate(listed) if not any(row)]
     if never:
         print(
             f"warning      never reports {', '.join(never)}: ask for properties such as CM to avoid"

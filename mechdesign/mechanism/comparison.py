@@ -13,7 +13,11 @@ from mechdesign.exceptions import InvalidPrior, NoUnbiasedEstimate
 from mechdesign.losses import L0, L1, L2, Loss, prior_over
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import Table
-from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate, UnbiasedEstimate
+from mechdesign.mechanism.unbiased_estimate import (
+    ApproximateEstimate,
+    UnbiasedEstimate,
+    mean_variance,
+)
 from mechdesign.properties import Property, PropertyLike, resolve
 
 
@@ -91,7 +95,7 @@ def _row(
         "L0": f"{float(mechanism.loss(L0(prior=prior))):.5f}",
         "scaled L0": (
             f"{float(mechanism.scaled_l0()):.5f}"
-            if mechanism.outputs == mechanism.inputs > 1
+            if mechanism.output_values == mechanism.input_values and mechanism.inputs > 1
             else "-"
         ),
         "L1": f"{float(mechanism.loss(L1(prior=prior))):.4f}",
@@ -158,6 +162,10 @@ class StandardErrors:
         >>> print(StandardErrors.of(named.geometric(8, alpha="9/10")))
         RMSE 3.8500, unbiased SE 10.748
         """
+        if table.closed is not None and prior is None:
+            variance = mean_variance(table.closed)
+            published = _root(table.closed.moment(2))
+            return cls(published, None if variance is None else math.sqrt(variance))
         weights = prior_over(table.inputs, prior)
         return cls(_root(table.loss(L2(prior=weights))), _unbiased(table, weights))
 

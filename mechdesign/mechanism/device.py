@@ -40,6 +40,9 @@ _KEYS = {
 _VALUES = {"inputs", "outputs"}
 """The keys of version 2 besides: what inputs and outputs stand for."""
 
+_LAW = {"law", "n", "law_alpha", "margin"}
+"""The keys of version 3, of closed forms, in place of the table."""
+
 _WORK = 1_000_000_000
 """Nanoseconds, estimated, that the comparisons may take for each full or partial megabyte."""
 
@@ -59,19 +62,25 @@ class Device:
             columns = self._checked(_read(path))
         except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             raise ValueError(f"malformed: {error!r:.100}") from error
-        self.cumulative = [list(accumulate(column)) for column in columns]
+        self.cumulative = [list(accumulate(column)) for column in columns or ()]
         self.below = below
 
-    def _checked(self, content: Any) -> list[list[int]]:
-        """The columns of integer weights, after everything that was claimed has been checked."""
+    def _checked(self, content: Any) -> list[list[int]] | None:
+        """The columns of integer weights, after everything that was claimed has been checked.
+
+        None for a closed form, which is kept as ``law``.
+        """
+        self.law: DeviceLaw | None = None
         version = content["version"]
         if (
             content["format"] != "mechdesign.mechanism"
             or type(version) is not int
-            or version not in (1, 2)
+            or version not in (1, 2, 3)
         ):
-            raise ValueError("not a mechanism file of version 1 or 2")
+            raise ValueError("not a mechanism file of version 1, 2 or 3")
         keys = _KEYS if version == 1 else _KEYS | _VALUES
+        if version == 3:
+            keys = _KEYS - {"denominator", "weights"} | _LAW
         if set(content) != keys:
             raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
@@ -80,6 +89,9 @@ class Device:
         ).hexdigest()
         if content["digest"] != f"sha256:{digest}":
             raise ValueError("the digest does not match: the file was changed after it was written")
+        if version == 3:
+            self.law = DeviceLaw(content)
+            return None
         columns = [
             [_integer(entry) for entry in column]
             for column in zip(*content["weights"], strict=True)
@@ -91,10 +103,7 @@ class Device:
             or any(sum(column) != self.denominator or min(column) < 0 for column in columns)
         ):
             raise ValueError("a column is not a probability distribution")
-        numerator, slash, denominator = content["alpha"].partition("/")
-        top, bottom = _integer(numerator), _integer(denominator) if slash else 1
-        if not 0 < top <= bottom:
-            raise ValueError("alpha is not in (0, 1]")
+        top, bottom = _alpha(content["alpha"])
         self._check_private(columns, content["neighbours"], top, bottom)
         self._set_labels(content, len(columns), len(columns[0]))
         return columns
@@ -142,24 +151,131 @@ class Device:
                 )
 
     def release(self, count: object) -> int:
-        """One exact draw for a true count."""
-        if (
-            isinstance(count, bool)
-            or not isinstance(count, int)
-            or not 0 <= count < len(self.cumulative)
-        ):
-            raise ValueError(
-                f"{count!r} is not an integer between 0 and {len(self.cumulative) - 1}"
-            )
+        """One exact draw for a true count: the number of the output, of a closed form itself."""
+        largest = len(self.cumulative) - 1 if self.law is None else self.law.n
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= largest:
+            raise ValueError(f"{count!r} is not an integer between 0 and {largest}")
+        if self.law is not None:
+            return self.law.release(count, self.below)
         return bisect_right(self.cumulative[count], self.below(self.denominator))
 
     def answer(self, text: str) -> str:
         """One exact draw, as a text, for the text of a true count; of a pair of counts 3,5."""
+        if self.law is not None:
+            if not re.fullmatch("[0-9]{1,20}", text):
+                raise ValueError(f"{text!r:.40} is not among 0 .. {self.law.n}")
+            return str(self.release(int(text)))
         number = self.numbers.get(",".join(part.lstrip("0") or "0" for part in text.split(",")))
         if number is None:
             first, *_, last = self.numbers
             raise ValueError(f"{text!r:.40} is not among {first} .. {last}")
         return self.labels[self.release(number)]
+
+
+class DeviceLaw:
+    """The distributions of a closed form for the counts 0 .. n, as a file states them.
+
+    Raises ValueError for a false claim.
+    """
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.name, self.n = content["law"], _integer(content["n"])
+        margin = content["margin"]
+        self.margin = None if margin is None else _integer(margin)
+        self.top, self.bottom = _alpha(content["law_alpha"])
+        top, bottom = _alpha(content["alpha"])
+        largest = 1 << 62
+        if not 0 <= self.n <= largest or not 0 <= (self.margin or 0) <= largest - self.n:
+            raise ValueError("n or the margin is not a number from 0 to 2^62")
+        if self.name == "uniform":
+            known = self.top == self.bottom and self.margin == 0
+        elif self.name == "explicit fair":
+            known = self.margin == 0
+        else:
+            known = self.name == "geometric" and self.top < self.bottom
+        if not known or (self.name == "geometric" and self.n == 0 == self.margin):
+            raise ValueError("not a closed form that is known here")
+        if self.name != "uniform":
+            # Counts that differ by one change probabilities by a factor of at most 1/alpha.
+            if content["neighbours"] != "adjacent" or self.top * bottom < top * self.bottom:
+                raise ValueError("not private: neighbours can be told apart better than alpha says")
+        elif content["neighbours"] not in ("adjacent", "all"):
+            raise ValueError("neighbours are adjacent or all")
+
+    def release(self, count: int, below: Callable[[int], int]) -> int:
+        """One exact draw for a true count."""
+        n = self.n
+        if self.name == "uniform":
+            return below(n + 1)
+        if self.name == "geometric":
+            output = count + self._geometric(below) - self._geometric(below)
+            if self.margin is None:
+                return output
+            return min(max(output, -self.margin), n + self.margin)
+        # The powers of alpha are 0 once, and 1, 2, .. twice each: noise that is drawn until it is
+        # within n / 2; or, where that would be seldom, uniform numbers that are kept so often.
+        half, rare = n // 2, n * (self.bottom - self.top) < self.bottom
+        while True:
+            if rare:
+                power = below(n + 1) - half
+                kept = self._geometric(below) >= abs(power)
+            else:
+                power = self._geometric(below) - self._geometric(below)
+                kept = -half <= power <= n - half
+            if kept:
+                break
+        mirrored = count > half
+        margin = n - count if mirrored else count
+        output = margin + power
+        if abs(power) > margin:  # two by two on the longer side
+            output = 2 * abs(power) - (power > 0)
+        return n - output if mirrored else output
+
+    def _geometric(self, below: Callable[[int], int]) -> int:
+        """A number that is at least k with probability alpha^k, exactly."""
+        # The largest k with U <= alpha^k for a uniform U, of as many bits as are needed.
+        bits = 128
+        prefix = below(1 << bits)
+
+        def within(power: int) -> bool:
+            nonlocal bits, prefix
+            while True:
+                low, high = self._power(power, bits)
+                if prefix + 1 <= low:
+                    return True
+                if prefix >= high:
+                    return False
+                prefix, bits = (prefix << 64) | below(1 << 64), bits + 64
+
+        most = 1
+        while within(most):
+            most *= 2
+        least = most // 2
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (middle, most) if within(middle) else (least, middle)
+        return least
+
+    def _power(self, exponent: int, bits: int) -> tuple[int, int]:
+        """Integers on both sides of alpha^exponent 2^bits, by squaring."""
+        work = bits + 2 * exponent.bit_length() + 8
+        below = (self.top << work) // self.bottom
+        above = -((-self.top << work) // self.bottom)
+        low = high = 1 << work
+        for digit in f"{exponent:b}":
+            low, high = (low * low) >> work, -((-high * high) >> work)
+            if digit == "1":
+                low, high = (low * below) >> work, -((-high * above) >> work)
+        return low >> (work - bits), -(-high >> (work - bits))
+
+
+def _alpha(text: str) -> tuple[int, int]:
+    """The numerator and the denominator of an alpha."""
+    numerator, slash, denominator = text.partition("/")
+    top, bottom = _integer(numerator), _integer(denominator) if slash else 1
+    if not 0 < top <= bottom:
+        raise ValueError("alpha is not in (0, 1]")
+    return top, bottom
 
 
 def _read(path: str) -> Any:

@@ -16,9 +16,18 @@ from typing import Any
 
 from mechdesign.base import Integers, Rational, brief, filled, percent, rounded_up, to_text
 from mechdesign.losses import binomial, prior_over
+from mechdesign.mechanism.closed_form import Law
 from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.mechanism.table import Table
-from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values, distances, errors
+from mechdesign.mechanism.values import (
+    Bands,
+    CountPairs,
+    Counts,
+    Unbounded,
+    Values,
+    distances,
+    errors,
+)
 from mechdesign.privacy import Privacy
 
 #: The questions that `Explanation.answers` answers, in order.
@@ -35,6 +44,8 @@ _WIDTH = 100
 
 # The most true counts whose biases are all told in words; of more, the first and last ones.
 _BIASES = 12
+
+_NOTHING = "Nothing: what is published does not depend on the true count."
 
 _SHOWN = 3  # the number of published values that are explained in words: first, middle and last one
 
@@ -127,12 +138,12 @@ class Explanation:
     ----------
     table : Table
         The mechanism.
-    prior : tuple of Fraction
-        Exact probabilities of the true counts, shape (inputs,).
+    prior : tuple of Fraction or None
+        Exact probabilities of the true counts, shape (inputs,); None: equally likely ones.
     """
 
     table: Table
-    prior: tuple[Fraction, ...]
+    prior: tuple[Fraction, ...] | None
 
     @cached_property
     def distances(self) -> tuple[Fraction, ...]:
@@ -152,6 +163,10 @@ class Explanation:
     def within(self, distance: int) -> Fraction:
         """Return the probability that a published value is at most so far from the true count."""
         return sum(self.distances[: distance + 1], Fraction(0))
+
+    def reach(self, share: Fraction) -> int:
+        """Return the distance within which at least this share of published values are."""
+        return next(d for d in range(len(self.distances)) if self.within(d) >= share)
 
     @property
     def mean_square(self) -> Fraction:
@@ -271,7 +286,7 @@ class Explanation:
             "alpha": _number(self.table.privacy.alpha),
             "epsilon": self.table.privacy.epsilon,
             "private": self.table.audit().holds,
-            "prior": [_number(chance) for chance in self.prior],
+            "prior": self.prior and [_number(chance) for chance in self.prior],
             "distances": [_number(chance) for chance in self.distances],
             "bias": _number(self.bias),
             "mean_square": _number(self.mean_square),
@@ -315,7 +330,7 @@ class Explanation:
     @cached_property
     def _joint(self) -> list[list[int]]:
         """The probabilities of published values and true counts together, times `_total`."""
-        weights = [int(chance * self._scale) for chance in self.prior]
+        weights = [int(chance * self._scale) for chance in self._weights]
         return [
             [weight * entry for weight, entry in zip(weights, row, strict=True)]
             for row in self.table.weights
@@ -323,7 +338,11 @@ class Explanation:
 
     @cached_property
     def _scale(self) -> int:
-        return math.lcm(*(chance.denominator for chance in self.prior))
+        return math.lcm(*(chance.denominator for chance in self._weights))
+
+    @property
+    def _weights(self) -> tuple[Fraction, ...]:
+        return prior_over(self.table.inputs, self.prior)
 
     @property
     def _total(self) -> int:
@@ -370,15 +389,12 @@ class Explanation:
             CountPairs: ("Both published counts are exact", "together off by at most"),
         }.get(type(outputs), ("It is exact", "within"))
         parts = [f"{right} in {percent(self.within(0))} of cases"]
-        ends = (
-            next(d for d in range(len(self.distances)) if self.within(d) >= level)
-            for level in (Fraction(1, 2), LIKELY)
-        )
+        ends = map(self.reach, (Fraction(1, 2), LIKELY))
         parts += [f"{near} {d} in {percent(self.within(d))}" for d in dict.fromkeys(ends) if d]
         typical = self.standard_errors
         text = f"{', '.join(parts)}. Its typical error (root mean square) is"
         text += f" {_size(typical.published)}."
-        if isinstance(outputs, Counts) and self.bias is not None:
+        if isinstance(outputs, (Counts, Unbounded)) and self.bias is not None:
             text += f" {self._biases(self.bias)}"
         if isinstance(outputs, CountPairs):
             return text
@@ -391,34 +407,48 @@ class Explanation:
 
     def _biases(self, average: Fraction) -> str:
         """Return how far what is published is off on average, for each true count."""
-        each = [(count.label, count.bias or Fraction(0)) for count in self.true_counts]
-        if len({bias for _, bias in each}) == 1:
+        shown, some = self._shown_counts()
+        if len({count.bias for count in shown}) == 1:
             return f"On average it is {_off(average)}, whatever the true count."
-        shown = each if len(each) <= _BIASES else [*each[:4], *each[-4:]]
-        biases = [f"{float(bias):+.2f} for {label}" for label, bias in shown]
-        biases[4:4] = ["..."] * (len(shown) < len(each))
+        biases = [f"{float(count.bias or 0):+.2f} for {count.label}" for count in shown]
+        biases[4:4] = ["..."] * some
         return (
             f"On average over all true counts it is {_off(average)}; for each of them it is off by"
             f" {', '.join(biases)}."
         )
 
-    def _worst(self) -> str:
+    def _shown_counts(self) -> tuple[Sequence[TrueCount], bool]:
+        """The counts whose biases are told in words, all or the first and last ones."""
+        each = self.true_counts
+        if len({count.bias for count in each}) == 1 or len(each) <= _BIASES:
+            return each, False
+        return [*each[:4], *each[-4:]], True
+
+    def _extremes(self) -> tuple[Sequence[TrueCount], Sequence[TrueCount]]:
+        """The counts of largest and of smallest error, all of them where all are alike."""
         squares = [each.mean_square for each in self.true_counts]
-        if min(squares) == max(squares):
-            return f"For none: the typical error is {_root(squares[0])} for all."
+        worst, best = (
+            [each for each in self.true_counts if each.mean_square == square]
+            for square in (max(squares), min(squares))
+        )
+        return worst, best
+
+    def _worst(self) -> str:
+        worst, best = self._extremes()
+        if worst[0].mean_square == best[0].mean_square:
+            return f"For none: the typical error is {_root(worst[0].mean_square)} for all."
         return " ".join(
             f"{name} for {_some([each.label for each in chosen])}: the typical error is"
-            f" {_root(square)}, and what is published is right in"
+            f" {_root(chosen[0].mean_square)}, and what is published is right in"
             f" {percent(min(each.right for each in chosen))} of cases."
-            for name, square in (("Worst", max(squares)), ("Best", min(squares)))
-            for chosen in [[each for each in self.true_counts if each.mean_square == square]]
+            for name, chosen in (("Worst", worst), ("Best", best))
         )
 
     def _truth(self) -> str:
         if self.table.inputs == 1:
             return "Nothing: only one true count is possible."
         if len({*zip(*self.table.weights, strict=True)}) == 1:
-            return "Nothing: what is published does not depend on the true count."
+            return _NOTHING
         possible = [each for each in self.published_values if each.chance]
         chosen = dict.fromkeys([possible[0], possible[(len(possible) - 1) // 2], possible[-1]])
         sentences = [self._meaning(each) for each in chosen]
@@ -442,9 +472,10 @@ class Explanation:
             text += f" {percent(value.right)}"
             if most > value.right:
                 text += f"; {likeliest} is the likeliest, with {percent(most)}"
-        labels = self.table.input_values.labels
-        first, last, chance = value.extent or (labels[0], labels[-1], Fraction(1))
-        if first != last and (first, last) != (labels[0], labels[-1]):
+        inputs = self.table.input_values
+        ends = inputs.label(0), inputs.label(inputs.size - 1)
+        first, last, chance = value.extent or (*ends, Fraction(1))
+        if first != last and (first, last) != ends:
             text += f"; the truth is in {first} .. {last} with {percent(chance)}"
         return f"{text}."
 
@@ -503,7 +534,94 @@ def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explan
     >>> print(told.answers[1])
     For none: the typical error is 0.447 for all.
     """
+    if mechanism.closed is not None and prior is None:
+        return LawExplanation(mechanism, None)
     return Explanation(mechanism, prior_over(mechanism.inputs, prior))
+
+
+_PLACES = 201  # the counts and published values of a closed form that are told, evenly spread
+
+_DISTANCES = 1000  # its distances that are listed at most
+
+
+class LawExplanation(Explanation):
+    """The explanation of a closed form, for true counts that are equally likely.
+
+    Its `true_counts` and `published_values` are some, evenly spread with the first and the last,
+    and its `distances` the first ones. Numbers are those of `Law`.
+    """
+
+    @property
+    def _law(self) -> Law:
+        assert self.table.closed is not None
+        return self.table.closed
+
+    @property
+    def places(self) -> list[int]:
+        """The counts, and published values, that are told."""
+        n = self._law.n
+        most = min(n, _PLACES - 1)
+        return [n * k // most for k in range(most + 1)]
+
+    @cached_property
+    def distances(self) -> tuple[Fraction, ...]:
+        last = min(self.reach(1 - Fraction(1, 10**6)), _DISTANCES)
+        return tuple((2 if d else 1) * self._law.chance(d) for d in range(last + 1))
+
+    def within(self, distance: int) -> Fraction:
+        return 1 - self._law.moment(0, distance)
+
+    def reach(self, share: Fraction) -> int:
+        beyond = next(1 << k for k in range(64) if self.within(1 << k) >= share)
+        return self._law._least(lambda d: self.within(d) >= share, beyond, 0)
+
+    @property
+    def mean_square(self) -> Fraction:
+        return self._law.moment(2)
+
+    def _count(self, count: int) -> TrueCount:
+        law = self._law
+        right, square = law.entry(count, count), law.moment_of(count, 2)
+        return TrueCount(str(count), right, square, law.bias_of(count))
+
+    @cached_property
+    def true_counts(self) -> tuple[TrueCount, ...]:
+        return tuple(map(self._count, self.places))
+
+    def _published(self, output: int) -> PublishedValue:
+        chance, right, likeliest, most, extent = self._law.posterior(output, LIKELY)
+        first, last, share = extent
+        ends = str(first), str(last), share
+        return PublishedValue(str(output), chance, right, (str(likeliest), most), ends)
+
+    @cached_property
+    def published_values(self) -> tuple[PublishedValue, ...]:
+        return tuple(map(self._published, self.places))
+
+    def _shown_counts(self) -> tuple[Sequence[TrueCount], bool]:
+        n = self._law.n
+        if n < _BIASES:
+            return [*map(self._count, range(n + 1))], False
+        return [*map(self._count, (0, 1, 2, 3, n - 3, n - 2, n - 1, n))], True
+
+    def _extremes(self) -> tuple[Sequence[TrueCount], Sequence[TrueCount]]:
+        worst, best = (
+            [*map(self._count, dict.fromkeys(each))] for each in self._law.extreme_counts
+        )
+        return worst or [self._count(0)], best or [self._count(0)]
+
+    def _truth(self) -> str:
+        if self._law.ratio == 1:
+            return super()._truth() if not self._law.n else _NOTHING
+        n = self._law.n
+        return " ".join(map(self._meaning, map(self._published, dict.fromkeys((0, n // 2, n)))))
+
+    @cached_property
+    def risks(self) -> tuple[PersonalRisk, ...]:
+        """The risk of one person, whose answer changes the count by at most one."""
+        change = "the true count by at most one"
+        label = self.table.output_values.label(0)
+        return (PersonalRisk(change, self._law.ratio, (label, "0", "1")),) if self._law.n else ()
 
 
 def _reach(privacy: Privacy) -> str:
@@ -523,9 +641,9 @@ def _described(inputs: Values) -> str:
     return f"A count of {people} {'person' if people == 1 else 'people'}"
 
 
-def _assumed(prior: tuple[Fraction, ...], inputs: Values) -> str:
+def _assumed(prior: tuple[Fraction, ...] | None, inputs: Values) -> str:
     """Return how likely the true counts are."""
-    if len(set(prior)) == 1:
+    if prior is None or len(set(prior)) == 1:
         return "equally likely"
     if not isinstance(inputs, Counts):
         return "as likely as the prior says"
@@ -546,7 +664,9 @@ def _range(outputs: Values) -> str:
         return f"0 .. {outputs.first} and 0 .. {outputs.second}"
     if isinstance(outputs, Bands):
         return f"one of the bands {', '.join(outputs.labels)}"
-    return " .. ".join(dict.fromkeys((outputs.labels[0], outputs.labels[-1])))
+    if isinstance(outputs, Unbounded):
+        return "any integer"
+    return " .. ".join(dict.fromkeys((outputs.label(0), outputs.label(outputs.size - 1))))
 
 
 def _some(labels: Sequence[str], word: str = "or") -> str:

@@ -5,8 +5,9 @@ claimed ``alpha`` and ``neighbours`` (a `Metric` as ``{"distances": table}``, wi
 the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal or (when long)
 hexadecimal, because many JSON readers turn integers into floats. Version 2, which is written where
 inputs or outputs are not the counts from 0, says what they are: ``{"counts": [low, high]}``,
-``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. CSV and NPZ are float views for
-other tools; they cannot be loaded.
+``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. Version 3, of closed forms,
+has in place of a table the name of one, its n, its alpha and its margin. CSV and NPZ are float
+views for other tools; they cannot be loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -48,6 +50,7 @@ from mechdesign.base import (
 )
 from mechdesign.exceptions import CertificateRejected, InvalidFile, MechanismError
 from mechdesign.losses import Costs, Loss, Power
+from mechdesign.mechanism.closed_form import LAWS, GeometricLaw, Law
 from mechdesign.mechanism.table import IndexTable, Table
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
 from mechdesign.optimisation.certificate import Certificate
@@ -73,6 +76,8 @@ _STEP = 400  # nanoseconds for a comparison or a sum of short numbers, and the l
 
 # Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory.
 _CONSTRAINT = 500
+
+_FORMULA = 20_000_000  # nanoseconds for a formula of a closed form, by a limb of its alpha
 
 _ROOT = 700_000  # nanoseconds for the most expensive irrational cost
 
@@ -123,6 +128,9 @@ def _limbs(value: int) -> int:
 
 def check_affordable(content: dict[str, Any], work: Work) -> None:
     """Refuse a mechanism, as it is in a file, that would take too long to check."""
+    if "law" in content:
+        _check_closed(content, work)
+        return
     rows = content["weights"]
     outputs, inputs = len(rows), max(map(len, rows), default=0)
     entry = max((limbs(weight) for row in rows for weight in row), default=1)
@@ -145,6 +153,18 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     if content["certificate"] is not None:
         work.spend(2 * pairs * outputs * _CONSTRAINT + 2 * len(distances) * inputs**2 * _STEP)
         _certificate(content["certificate"], work, outputs, inputs, entry, power)
+
+
+def _check_closed(content: dict[str, Any], work: Work) -> None:
+    """Refuse a closed form whose numbers are too long, or whose certificate takes too long."""
+    alpha = max(map(limbs, (content["alpha"], content["law_alpha"], content["n"])))
+    work.gcd(alpha, alpha)
+    if content["certificate"] is not None:
+        # With multipliers it is checked against the table, which only few counts have.
+        n = int(from_text(content["n"])) if content["certificate"]["multipliers"] else 0
+        pairs, _ = _pairs(content["neighbours"], n + 1)
+        work.spend(2 * pairs * (n + 1) * _CONSTRAINT + _FORMULA * alpha)
+        _certificate(content["certificate"], work, n + 1, n + 1, alpha * (n + 1), alpha)
 
 
 def _certificate(
@@ -305,7 +325,20 @@ _COUNTS = replace(
 
 _VALUES = {"inputs": _COUNTS, "outputs": _COUNTS}  # the fields of version 2 besides
 
-_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}}
+# The fields of version 3, of which those of a law are made one by `_law`
+_LAW = {
+    "law": one_of(*LAWS),
+    "n": INTEGER_TEXT,
+    "law_alpha": FRACTION_TEXT,
+    "margin": optional(INTEGER_TEXT),
+}
+
+_CLOSED = {
+    **{name: _FIELDS[name] for name in ("alpha", "neighbours", "certificate")},
+    **_LAW,
+}
+
+_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}, 3: _CLOSED}
 
 # The certificate is checked only where it is asked for, and all else by `checked`
 _LOOSE = Format(
@@ -375,16 +408,19 @@ def load(
 def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | None]:
     """The table and certificate of a mechanism in a file, after every claim in it was checked."""
     with intact(place):
-        labelled = isinstance(content, dict) and not content.keys().isdisjoint(_VALUES)
-        form = record(_VERSIONS[2 if labelled else 1])
+        version = _version(content) if isinstance(content, dict) else 1
+        form = record(_VERSIONS[version])
         form.require(content)
         check_affordable(content, work)
         stated = form.read(content)
         privacy = Privacy(alpha=stated.pop("alpha"), neighbours=stated.pop("neighbours"))
         claim = stated.pop("certificate")
-        table = Table.from_weights(
-            stated.pop("weights"), stated.pop("denominator"), privacy, **stated
-        )
+        if version == 3:
+            table = Table.from_law(_law(**stated), privacy)
+        else:
+            table = Table.from_weights(
+                stated.pop("weights"), stated.pop("denominator"), privacy, **stated
+            )
         certificate = None if claim is None else Certificate(privacy, **claim)
     table.audit().require()
     if certificate is not None:
@@ -394,31 +430,50 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
     return table, certificate
 
 
+def _version(content: dict[str, Any]) -> int:
+    """The version of the format that has these fields."""
+    return 3 if "law" in content else 1 if _VALUES.keys().isdisjoint(content) else 2
+
+
+def _law(law: str, n: int, law_alpha: Fraction, margin: int | None) -> Law:
+    """The closed form that a file states."""
+    if law == GeometricLaw.name:
+        return GeometricLaw(n, law_alpha, margin)
+    if margin:
+        raise ValueError(f"the closed form {law} has no margin")
+    return LAWS[law](n, law_alpha)
+
+
 def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
     """The content of a mechanism's JSON file; ValueError if its check would take too long."""
-    outputs, inputs = table.output_values, table.input_values
+    outputs, inputs, law = table.output_values, table.input_values, table.law
     stated: dict[str, Any] = {
         "alpha": table.privacy.alpha,
         "neighbours": table.privacy.neighbours,
-        "denominator": table.denominator,
-        "weights": table.weights,
         "certificate": None,
-        "inputs": inputs,
-        "outputs": outputs,
     }
+    if law is not None:
+        margin = law.margin if isinstance(law, GeometricLaw) else 0
+        stated |= {"law": law.name, "n": law.n, "law_alpha": law.alpha, "margin": margin}
+    else:
+        stated |= {"denominator": table.denominator, "weights": table.weights}
+        if (outputs, inputs) != (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1)):
+            stated |= {"inputs": inputs, "outputs": outputs}
     if certificate is not None:
         loss = loss_to_json(certificate.loss, outputs, inputs)
         stated["certificate"] = {**vars(certificate), "loss": loss}
-    plain = (outputs, inputs) == (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1))
-    content: dict[str, Any] = record(_VERSIONS[1 if plain else 2]).write(stated)
+    content: dict[str, Any] = record(_VERSIONS[_version(stated)]).write(stated)
     check_affordable(content, Work(content))
     return content
 
 
 def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> None:
     stated = described(table, certificate)
-    content = {"format": FORMAT, "version": 2 if "inputs" in stated else 1, **stated}
+    content = {"format": FORMAT, "version": _version(stated), **stated}
     content["digest"] = digest_of(content)
+    if table.law is not None:
+        stream.write(f"{json.dumps(content, indent=1, sort_keys=True)}\n".encode())
+        return
     # One row of the table a line, and not one number a line, so that the file is legible.
     rows = ",\n".join("  " + json.dumps(row) for row in content.pop("weights"))
     head, tail = json.dumps({**content, "weights": []}, indent=1, sort_keys=True).rsplit("[]", 1)

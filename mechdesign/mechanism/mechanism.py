@@ -26,6 +26,7 @@ from mechdesign.base import (
 )
 from mechdesign.exceptions import InvalidCount, NotSquare
 from mechdesign.mechanism import files
+from mechdesign.mechanism.closed_form import Law
 from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values, numbers_of
 from mechdesign.optimisation.certificate import Certificate
@@ -127,7 +128,38 @@ class Mechanism(Table):
         set_fields(mechanism, certificate=certificate)
         return mechanism
 
+    @classmethod
+    def from_law(
+        cls, law: Law, privacy: Privacy, certificate: Certificate | None = None
+    ) -> Mechanism:
+        """Return the mechanism of a closed form, for any n, without a table.
+
+        Parameters
+        ----------
+        law : Law
+            The distributions of its outputs, see `mechdesign.mechanism.closed_form`; the functions
+            of `mechdesign.named` make them.
+        privacy : Privacy
+            The claim, between adjacent counts; of a `UniformLaw` any.
+        certificate : Certificate, optional
+            A proof of optimality to keep with it, or None. It is not checked here.
+
+        Returns
+        -------
+        Mechanism
+
+        Raises
+        ------
+        ValueError
+            Other neighbours.
+        """
+        mechanism = super().from_law(law, privacy)
+        set_fields(mechanism, certificate=certificate)
+        return mechanism
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.law is not None:
+            return Mechanism.from_law, (self.law, self.privacy, self.certificate)
         make = partial(Mechanism.from_weights, outputs=self.output_values, inputs=self.input_values)
         return make, (
             self.weights,
@@ -194,11 +226,11 @@ class Mechanism(Table):
     def to_opendp(self) -> Measurement:
         """The mechanism as a measurement of OpenDP, to be chained with what counts.
 
-        Its input is an integer (``AtomDomain(T=i32)``, under the absolute distance). One below 0 or
-        above the largest count is taken as that, since an error would reveal it; this brings no two
-        integers farther apart. Its output is what `release` returns, of bands the number. Its
-        privacy map gives the pure epsilon (``MaxDivergence``) for integers that differ by at most
-        d: epsilon times `Privacy.steps`, rounded up.
+        Its input is an integer (``AtomDomain(T=i32)``, of closed forms above n = 64 i64, under the
+        absolute distance). One below 0 or above the largest count is taken as that, since an error
+        would reveal it; this brings no two integers farther apart. Its output is what `release`
+        returns, of bands the number. Its privacy map gives the pure epsilon (``MaxDivergence``) for
+        integers that differ by at most d: epsilon times `Privacy.steps`, rounded up.
 
         Needs the extra ``opendp``, and that its features ``contrib`` and ``honest-but-curious`` are
         enabled.
@@ -224,6 +256,7 @@ class Mechanism(Table):
             raise ValueError("a measurement of OpenDP is of one count, not of pairs of counts")
         self.privacy.steps(1)
         most, epsilon = self.inputs - 1, Fraction(self.privacy.epsilon)
+        whole_type = int if self.closed is None else "i64"  # OpenDP's integers have 32 bits
 
         def loss(difference: int) -> float:
             exact_loss = epsilon * self.privacy.steps(min(difference, most))
@@ -231,12 +264,12 @@ class Mechanism(Table):
             return rounded if rounded >= exact_loss else math.nextafter(rounded, math.inf)
 
         measurement: Measurement = dp.m.make_user_measurement(
-            dp.atom_domain(T=int),
-            dp.absolute_distance(T=int),
+            dp.atom_domain(T=whole_type),
+            dp.absolute_distance(T=whole_type),
             dp.max_divergence(),
             lambda count: int(self.release(min(max(count, 0), most))),
             loss,
-            TO=int,
+            TO=whole_type,
         )
         return measurement
 
@@ -298,24 +331,29 @@ class Mechanism(Table):
         -------
         Mechanism
         """
-        mechanism = Mechanism.from_weights(
-            table.weights,
-            table.denominator,
-            table.privacy,
-            certificate,
-            outputs=table.output_values,
-            inputs=table.input_values,
+        mechanism = Mechanism.__new__(Mechanism)
+        set_fields(
+            mechanism,
+            law=table.law,
+            privacy=table.privacy,
+            output_values=table.output_values,
+            input_values=table.input_values,
+            certificate=certificate,
         )
         mechanism.__dict__.update(table.__dict__)
         return mechanism
 
     def __repr__(self) -> str:
+        verdict = "private" if self.audit().holds else "NOT PRIVATE"
+        if self.closed is not None:
+            kept = "".join(f" {item.short}" for item in SEVEN if item.short in self.closed.holds)
+            size = f"{self.closed.name}, counts 0 .. {self.closed.n}"
+            return f"<Mechanism {size}, {self.privacy!r}, {verdict}; properties:{kept}>"
         kept = (
             "".join(f" {name}" for name, holds in self.properties().items() if holds)
             if self.inputs <= 33
             else " ..."
         )
-        verdict = "private" if self.audit().holds else "NOT PRIVATE"
         return (
             f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
             f" properties:{kept or ' none'}>"

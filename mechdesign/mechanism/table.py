@@ -11,15 +11,36 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from operator import index
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base import Booleans, Integers, Rational, aligned, brief, exact, percent, set_fields
-from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation
-from mechdesign.losses import L0, Loss, prior_over
-from mechdesign.mechanism.values import CountPairs, Counts, Values, distances, errors, values_of
+from mechdesign.base import (
+    BitSource,
+    Booleans,
+    Integers,
+    Rational,
+    aligned,
+    bit_source,
+    brief,
+    checked_counts,
+    exact,
+    percent,
+    set_fields,
+)
+from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation, TooLarge
+from mechdesign.losses import L0, Loss, Power, prior_over
+from mechdesign.mechanism.closed_form import SMALL, Law
+from mechdesign.mechanism.values import (
+    CountPairs,
+    Counts,
+    Unbounded,
+    Values,
+    distances,
+    errors,
+    values_of,
+)
 from mechdesign.noise.sampling import Sampler
 from mechdesign.privacy import Privacy
 
@@ -30,7 +51,14 @@ from mechdesign.privacy import Privacy
 _ALL_UP_TO = 10  # below this distance a printed table has every error
 
 # From it on, those of these distances that occur, and the largest.
-_BEYOND = tuple(step * 10**power for power in range(1, 11) for step in (1, 2, 5))
+_BEYOND = tuple(step * 10**power for power in range(1, 19) for step in (1, 2, 5))
+
+# Of more steps, those are left out within which there are fewer errors than that.
+_MOST_STEPS, _RARE = 30, Fraction(1, 1000)
+
+_COMPARED = 513  # a closed form with so many inputs at most is compared with a table entry by entry
+
+_LISTED = 100_000  # a closed form's errors are listed up to this n
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +110,10 @@ class ErrorDistribution:
                     totals[apart[j]] += share * row[j]
         return cls({error: total / denominator for error, total in totals.items()})
 
+    def probability(self, error: int) -> Fraction:
+        """Return the probability of an error."""
+        return self.histogram.get(error, Fraction(0))
+
     def tail(self, d: int = 0) -> Fraction:
         """Pr[|error| > d], the plain L0,d; ``tail(0)`` is the chance of a wrong answer."""
         return sum((p for error, p in self.histogram.items() if abs(error) > d), Fraction(0))
@@ -101,21 +133,74 @@ class ErrorDistribution:
         """The square root of `mean_square`."""
         return math.sqrt(self.mean_square)
 
+    @property
+    def _largest(self) -> int:
+        """The largest size of an error that occurs."""
+        return max((abs(error) for error, p in self.histogram.items() if p), default=0)
+
     def __str__(self) -> str:
-        largest = max((abs(error) for error, p in self.histogram.items() if p), default=0)
-        steps = (d for d in (*range(_ALL_UP_TO), *_BEYOND) if d < largest)
+        largest = self._largest
+        steps = [d for d in (*range(_ALL_UP_TO), *_BEYOND) if d < largest]
+        within = {d: 1 - self.tail(d) for d in (*steps, largest)}
+        if len(steps) > _MOST_STEPS:  # errors so large that small ones hardly occur
+            steps = [d for d in steps if within[d] >= _RARE]
         rows = [("d", "error -d", "error +d", "|error| <= d")]
         for d in (*steps, largest):
-            below, above = (percent(self.histogram.get(error, Fraction(0)), 2) for error in (-d, d))
-            rows.append((str(d), below if d else "", above, percent(1 - self.tail(d), 2)))
+            below, above = (percent(self.probability(error), 2) for error in (-d, d))
+            rows.append((str(d), below if d else "", above, percent(within[d], 2)))
         return "\n".join([*aligned(rows), self._summary()])
 
     def __repr__(self) -> str:
-        ends = f"{min(self.histogram)} .. {max(self.histogram)}"
-        return f"<ErrorDistribution over {ends}: {self._summary()}>"
+        return f"<ErrorDistribution up to {self._largest} either way: {self._summary()}>"
 
     def _summary(self) -> str:
         return f"bias {brief(self.bias, 4)}, RMSE {brief(self.rmse, 4)}"
+
+
+class LawErrors(ErrorDistribution):
+    """The error distribution of a closed form, for counts that are equally likely.
+
+    Its numbers are those of `Law`. The printed table ends where larger errors have a probability
+    below `NEGLIGIBLE`.
+    """
+
+    NEGLIGIBLE = Fraction(1, 10**6)
+
+    def __init__(self, law: Law) -> None:
+        set_fields(self, law=law)
+
+    law: Law
+
+    @property
+    def histogram(self) -> dict[int, Fraction]:
+        """error -> probability, where they are few enough to be listed; else raises TooLarge."""
+        if isinstance(self.law.outputs, Unbounded) or self.law.n > _LISTED:
+            raise TooLarge(self.law.n, 0.001 * self.law.n, 1000 * self.law.n, "probability(error)")
+        most = self.law.outputs.size - 1 - getattr(self.law, "margin", 0)
+        return {error: self.probability(error) for error in range(-most, most + 1)}
+
+    def probability(self, error: int) -> Fraction:
+        return self.law.chance(error)
+
+    def tail(self, d: int = 0) -> Fraction:
+        return self.law.moment(0, d)
+
+    @property
+    def bias(self) -> Fraction:
+        return Fraction(0)
+
+    @property
+    def mean_square(self) -> Fraction:
+        return self.law.moment(2)
+
+    @property
+    def _largest(self) -> int:
+        return next(d for k in range(63) if self.tail(d := 1 << k) < self.NEGLIGIBLE)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LawErrors) and self.law == other.law
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -236,11 +321,9 @@ class Table:
         names it. Or outputs and inputs that do not fit the table, or each other.
     """
 
-    __slots__ = ("__dict__", "denominator", "input_values", "output_values", "privacy", "weights")
+    __slots__ = ("__dict__", "input_values", "law", "output_values", "privacy")
 
-    #: Integer numerators over `denominator`, without a common factor of all.
-    weights: tuple[tuple[int, ...], ...]
-    denominator: int  #: At least 1.
+    law: Law | None  #: The closed form, if it is known: then n may be large.
     privacy: Privacy
     output_values: Values  #: What the rows stand for.
     input_values: Values  #: What the columns stand for.
@@ -281,7 +364,7 @@ class Table:
         outputs: Values | None,
         inputs: Values | None,
     ) -> None:
-        if hasattr(self, "weights"):
+        if hasattr(self, "privacy"):
             raise AttributeError(
                 f"a {type(self).__name__} is immutable; it cannot be initialised again"
             )
@@ -313,12 +396,79 @@ class Table:
             self,
             weights=tuple(tuple(weight // common for weight in row) for row in weights),
             denominator=denominator // common,
+            law=None,
             privacy=privacy,
             output_values=values_of(len(weights) if outputs is None else outputs),
             input_values=values_of(len(weights[0]) if inputs is None else inputs),
         )
         privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
         _require_fitting(self)
+
+    @classmethod
+    def from_law(cls, law: Law, privacy: Privacy) -> Self:
+        """Return the mechanism of a closed form, without a table.
+
+        Parameters
+        ----------
+        law : Law
+            The distributions of its outputs, see `mechdesign.mechanism.closed_form`.
+        privacy : Privacy
+            The claim, between adjacent counts; of a `UniformLaw` any.
+
+        Raises
+        ------
+        ValueError
+            Other neighbours.
+        """
+        if privacy.neighbours != "adjacent" and law.ratio > 1:
+            raise ValueError(
+                "the privacy of a closed form is between adjacent counts, got"
+                f" {privacy.neighbours!r:.60}"
+            )
+        if not isinstance(privacy.neighbours, (str, int)):
+            privacy.pairs(law.n + 1)  # a list or a metric must fit
+        mechanism = cls.__new__(cls)
+        set_fields(
+            mechanism,
+            law=law,
+            privacy=privacy,
+            output_values=law.outputs,
+            input_values=Counts(0, law.n),
+        )
+        return mechanism
+
+    @property
+    def closed(self) -> Law | None:
+        """The closed form, where it is asked instead of the table: above n = `SMALL`."""
+        law = self.law
+        return None if law is None or (law.n <= SMALL and self.bounded) else law
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there are finitely many outputs."""
+        return not isinstance(self.output_values, Unbounded)
+
+    @cached_property
+    def weights(self) -> tuple[tuple[int, ...], ...]:
+        """Integer numerators over `denominator`, without a common factor of all.
+
+        Raises TooLarge if a closed form is too large for a table.
+        """
+        return self._listed[0]
+
+    @cached_property
+    def denominator(self) -> int:
+        """What each column of `weights` sums to, at least 1."""
+        return self._listed[1]
+
+    @cached_property
+    def _listed(self) -> tuple[tuple[tuple[int, ...], ...], int]:
+        """The table of a closed form."""
+        assert self.law is not None
+        weights, denominator = self.law.weights()
+        common = math.gcd(denominator, *(weight for row in weights for weight in row))
+        listed = tuple(tuple(weight // common for weight in row) for row in weights)
+        return listed, denominator // common
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} is immutable; cannot set {name!r}")
@@ -327,6 +477,8 @@ class Table:
         raise AttributeError(f"a {type(self).__name__} is immutable; cannot delete {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.law is not None:
+            return Table.from_law, (self.law, self.privacy)
         make = partial(Table.from_weights, outputs=self.output_values, inputs=self.input_values)
         return make, (
             self.weights,
@@ -336,13 +488,13 @@ class Table:
 
     @property
     def outputs(self) -> int:
-        """The number of outputs (rows)."""
-        return len(self.weights)
+        """The number of outputs (rows). Raises NotSquare if any integer is one."""
+        return self.output_values.size
 
     @property
     def inputs(self) -> int:
         """The number of inputs (columns): n + 1 for a count of n respondents."""
-        return len(self.weights[0])
+        return self.input_values.size
 
     @cached_property
     def table(self) -> tuple[tuple[Fraction, ...], ...]:
@@ -373,6 +525,8 @@ class Table:
 
     @cached_property
     def _audit(self) -> Audit:
+        if self.closed is not None:
+            return Audit(self.closed.ratio, 1 / self.privacy.alpha, 0, (0, 1))
         pairs = self.privacy.pairs(self.inputs).tolist()
         distances = self.privacy.distances(self.inputs).tolist()
         alpha, least = self.privacy.alpha, min(distances, default=1)
@@ -396,8 +550,12 @@ class Table:
         """Return the exact expected cost under the loss's prior, or the worst one (Definition 21).
 
         The worst case is the largest expected cost over inputs, times their weights if there is a
-        prior. This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`.
+        prior. This is the plain loss; for the scaled L0 of eq. 6.1 see `scaled_l0`. That of a large
+        closed form is rounded up, by less than 2^-80 of it, where the exact number is too long.
         """
+        if self.closed is not None and isinstance(loss, Power) and loss.p.denominator == 1:
+            prior = None if loss.prior is None else prior_over(self.inputs, loss.prior)
+            return self.closed.loss(loss.p.numerator, loss.d, prior, loss.worst_case)
         costs = loss.costs(self.output_values, self.input_values)
         weights = loss.weights(self.inputs)
         scale = math.lcm(*(cost.denominator for row in costs for cost in row))
@@ -416,11 +574,9 @@ class Table:
         L0,0 of the uniform mechanism is 1. Raises NotSquare for rectangular tables, and for a
         single input (n = 0), where nothing can be wrong.
         """
-        if self.outputs != self.inputs or self.inputs < 2:
-            raise NotSquare(
-                f"the scaled L0 is for square tables with n >= 1, this one is {self.outputs} x"
-                f" {self.inputs}"
-            )
+        if not self.bounded or self.outputs != self.inputs or self.inputs < 2:
+            size = f"{self.outputs} x {self.inputs}" if self.bounded else "not clamped"
+            raise NotSquare(f"the scaled L0 is for square tables with n >= 1, this one is {size}")
         return self.loss(L0(d)) * Fraction(self.inputs, self.inputs - 1)
 
     def error_distribution(self, prior: Sequence[Rational] | None = None) -> ErrorDistribution:
@@ -429,6 +585,8 @@ class Table:
         The prior is uniform if None. The error of a band is that of its nearest count. Raises
         InvalidMechanism for pairs of counts, whose errors have no sign.
         """
+        if self.closed is not None and prior is None:
+            return LawErrors(self.closed)
         weights = prior_over(self.inputs, prior)
         apart = errors(self.output_values, self.input_values).tolist()
         return ErrorDistribution.of(self.weights, self.denominator, weights, apart)
@@ -449,22 +607,58 @@ class Table:
         return tuple(rows)
 
     @cached_property
-    def sampler(self) -> Sampler:
+    def sampler(self) -> Sampler | LawSampler:
         """The sampler of the outputs, which also states the exact distribution of its draws."""
+        if self.closed is not None:
+            return LawSampler(self)
         return Sampler(self.weights, self.denominator)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return self._compared == other._compared
+        if self._about != other._about:
+            return False
+        if self.law is not None and self.law == other.law:
+            return True
+        if self.closed is not None and other.closed is not None:
+            return False
+        listed = self.weights == other.weights if self.inputs <= _COMPARED else False
+        return listed and self.denominator == other.denominator
 
     def __hash__(self) -> int:
-        return hash(self._compared)
+        return hash(self._about)
 
     @property
-    def _compared(self) -> tuple[object, ...]:
-        values = self.output_values, self.input_values
-        return (self.weights, self.denominator, self.privacy, *values)
+    def _about(self) -> tuple[object, ...]:
+        return self.privacy, self.output_values, self.input_values
+
+
+class LawSampler:
+    """Draws from the columns of a closed form; outputs are numbered from 0, as rows are."""
+
+    def __init__(self, table: Table) -> None:
+        assert table.closed is not None
+        self._table, self._law = table, table.closed
+        outputs = self._law.outputs
+        self._low = outputs.low if isinstance(outputs, Counts) else 0
+
+    @property
+    def weights(self) -> tuple[tuple[int, ...], ...]:
+        """The distribution of draws; raises TooLarge if it is too large for a table."""
+        return self._table.weights
+
+    def draw(self, counts: npt.ArrayLike, rng: np.random.Generator | None = None) -> Integers:
+        """Return one output for each input in ``counts``, of the same shape.
+
+        Raises InvalidCount before anything is drawn.
+        """
+        source = bit_source(rng)
+        inputs = checked_counts(counts, self._law.n)
+        return self.outputs(inputs.ravel(), source).reshape(inputs.shape)
+
+    def outputs(self, inputs: Integers, source: BitSource) -> Integers:
+        """One output for each input of a one-dimensional array of valid ones."""
+        return self._law.draw(inputs, source) - self._low
 
 
 def _require_fitting(table: Table) -> None:

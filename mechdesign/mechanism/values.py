@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mechdesign.base import Integers, checked_counts, set_fields, shown, whole
 from mechdesign.exceptions import InvalidMechanism, NotSquare
 
-LARGEST = 1 << 31  #: The largest count, of either sign, that inputs and outputs stand for.
+LARGEST = 1 << 62  #: The largest count, of either sign, that inputs and outputs stand for.
 
 
 class Values(ABC):
@@ -31,6 +31,10 @@ class Values(ABC):
     @abstractmethod
     def labels(self) -> tuple[str, ...]:
         """A short text for each."""
+
+    def label(self, number: int) -> str:
+        """The short text of one."""
+        return self.labels[number]
 
     @abstractmethod
     def at(self, numbers: Integers) -> Integers:
@@ -59,7 +63,7 @@ class Counts(Values):
     Parameters
     ----------
     low, high : int
-        At most 2^31 in size; ``low`` is at most ``high``.
+        At most 2^62 in size; ``low`` is at most ``high``.
 
     Raises
     ------
@@ -87,12 +91,34 @@ class Counts(Values):
     def labels(self) -> tuple[str, ...]:
         return tuple(map(str, range(self.low, self.high + 1)))
 
+    def label(self, number: int) -> str:
+        return str(self.low + number)
+
     def at(self, numbers: Integers) -> Integers:
         return np.asarray(numbers + self.low)
 
     @property
     def coordinates(self) -> Integers:
         return np.arange(self.low, self.high + 1)[:, None]
+
+
+@dataclass(frozen=True)
+class Unbounded(Values):
+    """All integers: what is released by noise that is not clamped."""
+
+    @property
+    def size(self) -> int:
+        raise NotSquare("any integer may be released: there is no table of infinitely many")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        raise NotSquare("any integer may be released: there is no list of infinitely many")
+
+    def label(self, number: int) -> str:
+        return str(number)
+
+    def at(self, numbers: Integers) -> Integers:
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -244,5 +270,10 @@ def errors(outputs: Values, inputs: Values) -> Integers:
 
 
 def _kind(values: Values) -> str:
-    kinds = {Counts: "counts", Bands: "bands", CountPairs: "pairs of counts"}
+    kinds = {
+        Counts: "counts",
+        Bands: "bands",
+        CountPairs: "pairs of counts",
+        Unbounded: "all integers",
+    }
     return kinds.get(type(values), shown(values))

@@ -123,3 +123,20 @@ class Sampler:
             if at_most_low == at_most_high:
                 return at_most_low
             prefix, bits = (prefix << 64) | int(source(1)[0]), bits + 64
+
+
+def uniform(size: int, k: int, source: BitSource) -> npt.NDArray[np.int64]:
+    """Return uniform integers in 0 .. k-1, by rejection: exactly uniform; shape (size,)."""
+    if k & (k - 1) == 0:
+        return (
+            np.zeros(size, dtype=np.int64)
+            if k == 1
+            else (source(size) >> np.uint64(65 - k.bit_length())).astype(np.int64)
+        )
+    # k intervals of `step` words, equally long, and a rest of fewer than k words that is drawn
+    # again.
+    step = np.uint64((1 << 64) // k)
+    result = source(size) // step
+    while len(over := np.flatnonzero(result >= np.uint64(k))):
+        result[over] = source(len(over)) // step
+    return result.astype(np.int64)

@@ -18,10 +18,11 @@ from types import MappingProxyType
 
 from mechdesign.base import brief, exact, set_fields
 from mechdesign.exceptions import MechanismError
-from mechdesign.losses import Loss
+from mechdesign.losses import L0, Loss
 from mechdesign.lp.basis import Program
 from mechdesign.mechanism.table import Table
 from mechdesign.optimisation.formulation import mechanism_program
+from mechdesign.optimisation.theory import closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 
@@ -67,7 +68,8 @@ class Certificate:
         An exact lower bound on the loss of every mechanism with these properties and this privacy.
     multipliers : mapping of str to (mapping of int to Fraction)
         The proof, read-only: name of a group of constraints -> number of the constraint in it ->
-        multiplier.
+        multiplier. Of a closed form above n = 64 there may be none: the proof is then that of
+        `mechdesign.optimisation.theory.closed_form`, for L0 and this n.
     """
 
     privacy: Privacy
@@ -140,15 +142,8 @@ class Certificate:
                 False,
                 f"the loss is {brief(objective, 12)}, not {brief(self.objective, 12)} as certified",
             )
-        program = mechanism_program(
-            mechanism.output_values,
-            mechanism.input_values,
-            self.privacy,
-            self.loss,
-            self.properties,
-        )
         try:
-            bound = dual_bound(program, self.multipliers)
+            bound = self._proved_bound(mechanism)
         except ValueError as error:
             return Verification(False, f"the multipliers prove nothing: {error}")
         if bound != self.bound:
@@ -161,6 +156,21 @@ class Certificate:
         return Verification(
             True, "optimal" if self.optimal else f"within {brief(self.gap, 3)} of optimal"
         )
+
+    def _proved_bound(self, mechanism: Table) -> Fraction:
+        """The bound that the multipliers prove, or without them theory for a closed form."""
+        if mechanism.closed is not None and not self.multipliers:
+            if self.loss != L0():
+                raise ValueError(f"nothing is known of {self.loss!r} without multipliers")
+            return closed_form(mechanism.closed.n, self.privacy, self.properties).bound
+        program = mechanism_program(
+            mechanism.output_values,
+            mechanism.input_values,
+            self.privacy,
+            self.loss,
+            self.properties,
+        )
+        return dual_bound(program, self.multipliers)
 
     def __str__(self) -> str:
         wanted = " ".join(item.text for item in self.properties) or "none"

@@ -16,16 +16,16 @@ from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.losses import L0, L2, Loss
 from mechdesign.lp.basis import Program, reduce_by_symmetry, unreduced
+from mechdesign.mechanism.closed_form import SMALL
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.values import LARGEST, CountPairs, Counts, Values
 from mechdesign.optimisation.certificate import Certificate, dual_bound
 from mechdesign.optimisation.diagonal_program import DiagonalProgram, is_unique, no_worse
 from mechdesign.optimisation.formulation import Compact, compact, mechanism_program
 from mechdesign.optimisation.infeasibility import Request
+from mechdesign.optimisation.theory import closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
-
-_SMALL = 64  # up to so many counts the program of the whole table is solved, as quickly
 
 #: The most seconds and bytes that a design may be expected to take.
 _SECONDS, _BYTES = 86400, 1 << 34
@@ -88,7 +88,8 @@ def design(
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
     its privacy audited and its certificate checked before it is returned: ``certificate.gap`` is
     exactly 0. For L0 and the seven properties of the thesis, with adjacent counts as neighbours, it
-    has few variables (`mechdesign.optimisation.diagonal_program`).
+    has few variables (`mechdesign.optimisation.diagonal_program`); and above n = 64 there is none,
+    for any n, where a closed form is known to be optimal (`mechdesign.optimisation.theory`).
 
     Parameters
     ----------
@@ -163,8 +164,12 @@ def design(
     outputs = inputs if outputs is None else outputs
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
+    plain = objective is None and constraints is None
+    if plain and outputs == inputs and isinstance(inputs, Counts) and not canonical:
+        known = by_closed_form(inputs.high, privacy, loss, wanted)
+        if known is not None and known.certificate is not None:
+            return Design(known, known.certificate)
     if not however_large:
-        plain = objective is None and constraints is None
         only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
         refuse_huge(outputs.size, inputs.size, privacy, only_diagonal, _TRY)
     privacy = _between(inputs, privacy)
@@ -228,6 +233,23 @@ def design(
     )
 
 
+def by_closed_form(
+    n: int, privacy: Privacy, loss: Loss, wanted: tuple[Property, ...]
+) -> Mechanism | None:
+    """Return the optimum above n = 64 where theory knows that a closed form is one, or None."""
+    if n <= SMALL or loss != L0() or not _only_diagonal(privacy, loss, wanted):
+        return None
+    found = closed_form(n, privacy, wanted)
+    if found.excess:
+        return None
+    certificate = Certificate(privacy, loss, wanted, found.loss, found.bound, {})
+    mechanism = Mechanism.from_law(found.law(n, privacy), privacy, certificate)
+    verdict = certificate.verify(mechanism)
+    if not verdict:
+        raise CertificateRejected(f"the closed form failed its own check: {verdict.reason}")
+    return mechanism
+
+
 def _canonical(first: Design, progress: bool, however_large: bool) -> Design:
     """The optimum of least expected squared error, with both certificates."""
     mechanism, certificate = first.mechanism, first.certificate
@@ -255,8 +277,8 @@ def _by_diagonal(
     program: Program, size: int, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> tuple[list[list[Fraction]], _Multipliers] | None:
     """Return the optimal table and its proof by the program of the diagonal, if it applies."""
-    # None also where it fails, and up to `_SMALL` counts.
-    shorter = DiagonalProgram.of(program, size, privacy) if size > _SMALL else None
+    # None also where it fails, and for few counts, where the whole table's is solved as quickly.
+    shorter = DiagonalProgram.of(program, size, privacy) if size > SMALL else None
     if shorter is None:
         return None
     x, multipliers = _solved(shorter, progress)

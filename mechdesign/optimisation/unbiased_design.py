@@ -32,12 +32,10 @@ from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.optimisation.optimal import checked, design
+from mechdesign.optimisation.theory import LARGEST_GROUP
 from mechdesign.privacy import Metric, Privacy
 from mechdesign.properties import Property, PropertyLike
 from mechdesign.requirements import Unbiased
-
-#: The largest group for which mechanisms other than GM are searched for, in some minutes.
-LARGEST_GROUP = 32
 
 # The factors by which values of outputs that no mechanism has are spread, until one has them.
 _SCALES = (1.0, 1.03, 1.1, 1.3, 2.0, 4.0, 8.0)

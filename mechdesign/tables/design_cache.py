@@ -15,18 +15,23 @@ import numpy as np
 
 from mechdesign.base import to_text
 from mechdesign.exceptions import MechanismError
-from mechdesign.losses import Loss
+from mechdesign.losses import L0, Loss
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism import files
+from mechdesign.mechanism.closed_form import SMALL, FairLaw, GeometricLaw, Law, UniformLaw
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values
+from mechdesign.optimisation.certificate import Certificate
 from mechdesign.optimisation.optimal import checked, design, refuse_huge
+from mechdesign.optimisation.theory import LARGEST_GROUP, closed_form
 from mechdesign.privacy import Privacy
-from mechdesign.properties import Property, PropertyLike
+from mechdesign.properties import SEVEN, Property, PropertyLike
 
 #: Asks for mechanisms whose unbiased estimate has a small variance, instead of for a loss.
 TOTAL: Final = "total"
+
+_PATIENCE = 60  # seconds that the design of one size may take; beyond, a closed form is taken
 
 FOLDER = "MECHDESIGN_CACHE"  #: The environment variable that names the folder of the cache.
 
@@ -93,6 +98,9 @@ class DesignCache:
                 "designs are kept for neighbours that are 'adjacent', 'all' or a distance, which"
                 " fit groups of any size"
             )
+        known = best_closed_form(inputs.size - 1, privacy, sought, wanted)
+        if known is not None:
+            return known if certificate else Mechanism.from_parts(known, None)
         smaller = "smaller groups of public size, or a smaller cap, take less"
         refuse_huge(inputs.size, inputs.size, privacy, remedy=smaller)
         path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
@@ -112,13 +120,52 @@ def designed(
     loss: Loss | Literal["total"] | None,
     properties: Iterable[PropertyLike],
 ) -> Mechanism:
-    """The mechanism of `design`, or that of `least_variance` if the loss is "total"."""
+    """The mechanism of `design`, or that of `least_variance` if the loss is "total".
+
+    Where it is too long in coming it is the best closed form, see `best_closed_form`.
+    """
+    known = best_closed_form(n, privacy, loss, checked(n, None, properties)[2])
+    if known is not None:
+        return known
     if loss != TOTAL:
         return design(n, privacy, loss, properties).mechanism
     # Imported here: it loads the solver, which is not needed where designs are kept.
     from mechdesign.optimisation.unbiased_design import least_variance
 
     return least_variance(n, privacy, properties).mechanism
+
+
+def best_closed_form(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | Literal["total"] | None,
+    properties: tuple[Property, ...],
+) -> Mechanism | None:
+    """Return GM or EM for the counts 0 .. n of a group, if that is what a release should take.
+
+    It is where one of them is known to be optimal, or where an optimum is expected to take more
+    than a minute: then it is the better one, and for L0 its certificate bounds what is lost. Other
+    neighbours than adjacent counts, and other properties than the seven, have none.
+    """
+    least = LARGEST_GROUP if loss == TOTAL else SMALL
+    if n <= least or privacy.neighbours != "adjacent" or not set(properties) <= set(SEVEN):
+        return None
+    if loss in (None, L0()):
+        found = closed_form(n, privacy, properties)
+        if found.excess and 200 * (n / 1000) ** 3 <= _PATIENCE:  # as `refuse_huge` has it
+            return None
+        certificate = Certificate(privacy, L0(), properties, found.loss, found.bound, {})
+        return Mechanism.from_law(found.law(n, privacy), privacy, certificate)
+    laws: list[Law] = [FairLaw(n, privacy.alpha), GeometricLaw(n, privacy.alpha)]
+    if privacy.alpha == 1:
+        laws = [UniformLaw(n)]
+    names = {item.short for item in properties}
+    fitting = [Mechanism.from_law(law, privacy) for law in laws if names <= law.holds]
+    if loss == TOTAL:
+        return fitting[-1]  # GM has the least variance for every count
+    if 5 * (n / 128) ** 5 <= _PATIENCE:
+        return None
+    return min(fitting, key=lambda mechanism: mechanism.loss(loss))
 
 
 def _read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -18,7 +18,8 @@ from mechdesign.base import BitSource, Floats, Integers
 from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import Table
-from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate
+from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate, LawEstimate
+from mechdesign.mechanism.values import Counts
 from mechdesign.noise.discrete import DiscreteLaplace
 
 _SLACK = 1e-9  # how far rounding may move an end of an interval, which is an integer
@@ -88,16 +89,35 @@ class GroupErrors(NamedTuple):
     """The unbiased estimate of groups of one size, in floats."""
 
     mechanism: Mechanism
-    values: Floats  # shape (outputs,), the estimate from each output
-    errors: MeasurementErrors  # variances by output, the others for all of them
+    layers: ApproximateEstimate | LawEstimate
+    errors: MeasurementErrors  # the variances of no outputs, the others for all of them
+
+    def values(self, outputs: Integers) -> Floats:
+        """Return the estimates from outputs: shape (outputs,)."""
+        if isinstance(self.layers, LawEstimate):
+            return self.layers.values(outputs)
+        chosen: Floats = self.layers.values[outputs]
+        return chosen
+
+    def variances(self, outputs: Integers) -> Floats:
+        """Return the unbiased estimates of their variances: shape (outputs,)."""
+        if isinstance(self.layers, LawEstimate):
+            return self.layers.estimated_variances(outputs)
+        chosen: Floats = self.layers.variance_estimates[outputs]
+        return chosen
 
 
 @lru_cache(128)
 def group_errors(mechanism: Mechanism) -> GroupErrors:
     """The unbiased estimate of groups with this mechanism; the last few are remembered."""
-    size = mechanism.inputs - 1
+    size, none = mechanism.inputs - 1, np.empty(0)
     try:
-        values, variances, estimates = ApproximateEstimate.of(mechanism)
+        if mechanism.closed is not None:
+            law = LawEstimate.of(mechanism.closed)
+            kinds = law.least, law.worst, law.spread, law.tails, float(law.worst > 0)
+            return GroupErrors(mechanism, law, MeasurementErrors(none, *kinds))
+        layers = ApproximateEstimate.of(mechanism)
+        values, variances, estimates = layers
         worst = float(variances.max())
     except NoUnbiasedEstimate as error:
         raise NoUnbiasedEstimate(f"groups of {size}: {error}") from error
@@ -111,14 +131,14 @@ def group_errors(mechanism: Mechanism) -> GroupErrors:
     tails = ((mechanism.matrix * squares**2).sum(axis=0) - 3 * variances**2).max()
     spread = (mechanism.matrix * (estimates[:, None] - variances) ** 2).sum(axis=0).max()
     errors = MeasurementErrors(
-        estimates,
+        none,
         least=float(variances.min()),
         worst=worst,
         spread=float(spread),
         tails=max(float(tails), 0.0),
         step=float(np.diff(np.sort(values)).max(initial=0.0)),
     )
-    return GroupErrors(mechanism, values, errors)
+    return GroupErrors(mechanism, layers, errors)
 
 
 class PeopleEstimate(ABC):
@@ -152,21 +172,21 @@ class PeopleEstimate(ABC):
 class TotalEstimate(PeopleEstimate):
     """An unbiased estimate of a sum of true counts.
 
-    Shapes: `groups` has, for each size of a group, how often each output was released, (outputs,).
+    Shapes: `groups` has, for each size of a group, the outputs that were released, (cells,).
     """
 
     def __init__(self, groups: Sequence[tuple[GroupErrors, Integers]]) -> None:
-        self._groups = tuple((group, outputs) for group, outputs in groups if outputs.any())
+        self._groups = tuple((group, outputs) for group, outputs in groups if len(outputs))
 
     @cached_property
     def value(self) -> float:
         """The estimate. It is not clipped: it may be negative, or exceed the number of people."""
-        return math.fsum(float(group.values @ outputs) for group, outputs in self._groups)
+        return math.fsum(float(group.values(outputs).sum()) for group, outputs in self._groups)
 
     @cached_property
     def errors_of_sum(self) -> MeasurementErrors:
-        variances = math.fsum(float(each.errors.variances @ out) for each, out in self._groups)
-        groups = [(int(outputs.sum()), group.errors) for group, outputs in self._groups]
+        variances = math.fsum(float(each.variances(out).sum()) for each, out in self._groups)
+        groups = [(len(outputs), group.errors) for group, outputs in self._groups]
         least, worst, spread, tails = (
             math.fsum(count * errors[k] for count, errors in groups) for k in range(1, 5)
         )
@@ -176,14 +196,12 @@ class TotalEstimate(PeopleEstimate):
     @property
     def cells(self) -> int:
         """The number of counts that are summed."""
-        return sum(int(outputs.sum()) for _, outputs in self._groups)
+        return sum(len(outputs) for _, outputs in self._groups)
 
     @property
     def people(self) -> int:
         """The sum of the sizes of the groups, which the true total cannot exceed."""
-        return sum(
-            (group.mechanism.inputs - 1) * int(outputs.sum()) for group, outputs in self._groups
-        )
+        return sum((group.mechanism.inputs - 1) * len(outputs) for group, outputs in self._groups)
 
     def interval(self, confidence: float = 0.95) -> tuple[int, int]:
         """An interval that covers the true total with at least about this probability.
@@ -215,9 +233,9 @@ class TotalEstimate(PeopleEstimate):
         uncertain = [(group, outputs) for group, outputs in self._groups if group.errors.worst]
         if not uncertain:
             return 0, 0
-        if sum(int(outputs.sum()) for _, outputs in uncertain) == 1:
+        if sum(len(outputs) for _, outputs in uncertain) == 1:
             ((group, outputs),) = uncertain
-            return count_intervals(group.mechanism, confidence)[int(outputs.argmax())]
+            return count_interval(group.mechanism, int(outputs[0]), confidence)
         return whole_ends(self.value, half_width(confidence, self.errors_of_sum), self.people)
 
     def __repr__(self) -> str:
@@ -249,6 +267,14 @@ def count_intervals(table: Table, confidence: float = 0.95) -> tuple[tuple[int, 
         kept = kept or [j for j, tail in enumerate(tails) if tail == max(tails)]
         intervals.append((kept[0], kept[-1]))
     return tuple(intervals)
+
+
+def count_interval(table: Table, output: int, confidence: float = 0.95) -> tuple[int, int]:
+    """Return the (low, high) of `count_intervals` for one output, of closed forms without them."""
+    if table.closed is None:
+        return count_intervals(table, confidence)[output]
+    low = table.closed.outputs.low if isinstance(table.closed.outputs, Counts) else 0
+    return table.closed.interval(low + output, (1 - Fraction(_checked(confidence))) / 2)
 
 
 def half_width(confidence: float, errors: MeasurementErrors) -> float:
@@ -298,22 +324,27 @@ class MeasuredCells:
     def __init__(self, sizes: Integers, mechanisms: Mapping[int, Mechanism]) -> None:
         distinct, self._which = np.unique(sizes, return_inverse=True)
         self._groups = [group_errors(mechanisms[size]) for size in distinct.tolist()]
-        lengths = np.array([len(group.values) for group in self._groups])
-        self._start = (np.cumsum(lengths) - lengths)[self._which]
-        self._values = np.concatenate([group.values for group in self._groups])
-        self._estimates = np.concatenate([group.errors.variances for group in self._groups])
         # Of each cell the errors that do not depend on its output: least, worst, ..
         self._fixed = np.array([group.errors[1:] for group in self._groups])[self._which].T
         self.worst: Floats = self._fixed[1]
 
     def values(self, outputs: Integers) -> Floats:
         """Return the unbiased estimates from the cells' outputs: shape (cells,)."""
-        result: Floats = self._values[self._start + outputs]
-        return result
+        return self._by_group(lambda group, chosen: group.values(chosen), outputs)
 
     def errors(self, outputs: Integers) -> MeasurementErrors:
         """Return what is known of the errors of `values`."""
-        return MeasurementErrors(self._estimates[self._start + outputs], *self._fixed)
+        variances = self._by_group(lambda group, chosen: group.variances(chosen), outputs)
+        return MeasurementErrors(variances, *self._fixed)
+
+    def _by_group(
+        self, function: Callable[[GroupErrors, Integers], Floats], outputs: Integers
+    ) -> Floats:
+        result = np.empty(len(outputs))
+        for place, group in enumerate(self._groups):
+            cells = self._which == place
+            result[cells] = function(group, outputs[cells])
+        return result
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:
         """Draw new outputs, (cells,), for counts (cells,)."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -45,7 +47,7 @@ from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.design_cache import DesignCache, designed
-from mechdesign.tables.estimates import CellEstimate, TotalEstimate, count_intervals, group_errors
+from mechdesign.tables.estimates import CellEstimate, TotalEstimate, count_interval, group_errors
 from mechdesign.tables.totals import refuse_totals
 
 # ------------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ class TableRelease(Document):
             )
         self.mechanisms = MappingProxyType({size: mechanisms[size] for size in occurring})
         self.overlap = whole(overlap, "overlap", 1, what="a number of cells")
-        privacy = self.mechanisms[occurring[0]].privacy
+        privacy, cells = self.mechanisms[occurring[0]].privacy, _cells_of(self.sizes)
         for size, mechanism in self.mechanisms.items():
             if mechanism.inputs != size + 1 or mechanism.privacy != privacy:
                 raise ValueError(
@@ -286,11 +288,11 @@ class TableRelease(Document):
                     f"the outputs of the mechanism of size {size} are no counts from 0"
                 )
             mechanism.audit().require()
-            possible = np.array([any(row) for row in mechanism.weights])
-            outputs = self.released[self.sizes == size]
-            bad = (outputs >= mechanism.outputs) | ~possible[
-                np.minimum(outputs, mechanism.outputs - 1)
-            ]
+            outputs = self.released[cells[size]]
+            bad = outputs >= mechanism.outputs
+            if mechanism.closed is None:
+                possible = np.array([any(row) for row in mechanism.weights])
+                bad |= ~possible[np.minimum(outputs, mechanism.outputs - 1)]
             if bad.any():
                 raise ValueError(
                     f"the mechanism of size {size} never gives {outputs[bad][0]}, which was"
@@ -306,8 +308,9 @@ class TableRelease(Document):
         """The product of the largest audited ratios of as many cells as one person can be in."""
         ratio, left = Fraction(1), self.overlap
         ratios = {size: Fraction(kept.audit().ratio) for size, kept in self.mechanisms.items()}
+        many = Counter(self.sizes.tolist())
         for size in sorted(ratios, key=ratios.__getitem__, reverse=True):
-            cells = min(left, int((self.sizes == size).sum()))
+            cells = min(left, many[size])
             ratio, left = ratio * ratios[size] ** cells, left - cells
         return ratio
 
@@ -340,11 +343,8 @@ class TableRelease(Document):
         sizes, released = self.sizes[chosen], self.released[chosen]
         return TotalEstimate(
             [
-                (
-                    group_errors(self.mechanisms[size]),
-                    np.bincount(released[sizes == size], minlength=self.mechanisms[size].outputs),
-                )
-                for size in np.unique(sizes).tolist()
+                (group_errors(self.mechanisms[size]), released[cells])
+                for size, cells in _cells_of(sizes).items()
             ]
         )
 
@@ -401,19 +401,23 @@ class TableRelease(Document):
         ValueError
             Another confidence.
         """
-        estimates: dict[int, list[float | None]] = {}
-        intervals = {}
-        for size, mechanism in self.mechanisms.items():
-            intervals[size] = count_intervals(mechanism, confidence)
-            try:
-                estimates[size] = [*group_errors(self.mechanisms[size]).values.tolist()]
-            except NoUnbiasedEstimate:
-                estimates[size] = [None] * mechanism.outputs
+        estimates: list[float | None] = [None] * len(self.sizes)
+        intervals = [(0, 0)] * len(self.sizes)
+        for size, cells in _cells_of(self.sizes).items():
+            mechanism, outputs = self.mechanisms[size], self.released[cells]
+            known = {i: count_interval(mechanism, i, confidence) for i in set(outputs.tolist())}
+            with suppress(NoUnbiasedEstimate):
+                values = group_errors(mechanism).values(outputs).tolist()
+                for cell, value in zip(cells.tolist(), values, strict=True):
+                    estimates[cell] = value
+            for cell, output in zip(cells.tolist(), outputs.tolist(), strict=True):
+                intervals[cell] = known[output]
         names = [None] * len(self.sizes) if self.names is None else self.names
-        rows = zip(names, self.sizes.tolist(), self.released.tolist(), strict=True)
+        lists = self.sizes.tolist(), self.released.tolist()
+        columns = zip(names, *lists, estimates, intervals, strict=True)
         return [
-            CellEstimate(name, size, output, estimates[size][output], *intervals[size][output])
-            for name, size, output in rows
+            CellEstimate(name, size, output, estimate, low, high)
+            for name, size, output, estimate, (low, high) in columns
         ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -534,9 +538,8 @@ def release(
                 _require_estimate(mechanisms[size])
             meter.update()
     released = np.empty_like(groups)
-    for size, mechanism in mechanisms.items():
-        cells = groups == size
-        released[cells] = mechanism.release(true[cells], rng)
+    for size, cells in _cells_of(groups).items():
+        released[cells] = mechanisms[size].release(true[cells], rng)
     return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
 
 
@@ -547,6 +550,15 @@ def _require_estimate(mechanism: Mechanism) -> None:
         raise NoUnbiasedEstimate(
             f"{error}; nothing was released. Ask for the loss 'total' or the property F"
         ) from error
+
+
+def _cells_of(sizes: Integers) -> dict[int, Integers]:
+    """The places of the cells of each size, ascending, in order."""
+    if not len(sizes):
+        return {}
+    order = np.argsort(sizes, kind="stable")
+    distinct, first = np.unique(sizes[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
 
 
 def _integers(values: npt.ArrayLike, name: str, cells: int | None = None) -> Integers:

@@ -332,7 +332,9 @@ def test_the_audit_of_a_mechanism_reads_the_thresholds():
         mechanism = named.geometric(3, alpha=Fraction(2, 3))
         assert mechanism.audit().ratio == Fraction(3, 2)
         mechanism = named.geometric(3, alpha=Fraction(2, 3))
-        mechanism.sampler._thresholds[1][0] -= np.uint64(shift)
+        sampler = mechanism.sampler
+        assert isinstance(sampler, Sampler)
+        sampler._thresholds[1][0] -= np.uint64(shift)
         assert not mechanism.audit().holds
         with pytest.raises(PrivacyViolation):
             mechanism.release([0, 1])

@@ -110,7 +110,7 @@ def test_a_table_that_cannot_be_filled_in(monkeypatch):
     wanted = ("RM", "CM")
     table, bound = solved(5, NINE, loss, wanted)
     assert table is None
-    monkeypatch.setattr(sys.modules["mechdesign.optimisation.optimal"], "_SMALL", 0)
+    monkeypatch.setattr(sys.modules["mechdesign.optimisation.optimal"], "SMALL", 0)
     found = design(5, NINE, loss, wanted)
     assert found.certificate.gap == 0
     assert found.certificate.objective >= bound

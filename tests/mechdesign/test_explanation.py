@@ -72,13 +72,14 @@ def explanations(draw: Any) -> Explanation:
 
 def cells(told: Explanation) -> list[tuple[int, int, int, Fraction]]:
     """Output, input, their distance, and the probability of both together."""
-    table = told.table
+    table, prior = told.table, told.prior
+    assert prior is not None
     return [
         (
             i,
             j,
             apart(table.output_values, table.input_values, i, j),
-            told.prior[j] * table.table[i][j],
+            prior[j] * table.table[i][j],
         )
         for i, j in product(range(table.outputs), range(table.inputs))
     ]

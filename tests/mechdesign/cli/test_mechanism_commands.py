@@ -223,7 +223,7 @@ def test_a_design_that_never_reports_some_counts_says_so(
     assert "never reports 0, 7" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", ["--n 100000", "--n 900 --neighbours all"])
+@pytest.mark.parametrize("arguments", ["--n 100000 --loss L1", "--n 900 --neighbours all"])
 def test_a_design_that_is_too_large_is_refused_at_once(
     arguments: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

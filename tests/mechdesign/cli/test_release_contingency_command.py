@@ -125,11 +125,11 @@ def test_what_takes_too_long_names_no_option_of_another_command(
     here: Path, capsys: pytest.CaptureFixture[str], public: str
 ) -> None:
     (here / "people.csv").write_text("answer,people\nyes,15000\nno,15000\n")
-    assert run(f"people.csv --count people {public} --alpha 1/2 --out r.json") == 2
+    assert run(f"people.csv --count people {public} --alpha 1/2 --property OR --out r.json") == 2
     (shown,) = capsys.readouterr().err.splitlines()
     assert "n = 30000 would take about" in shown
     assert shown.endswith("(smaller groups of public size, or a smaller cap, take less)")
-    assert main(["design", "--n", "30000", "--alpha", "1/2"]) == 2
+    assert main(["design", "--n", "30000", "--alpha", "1/2", "--loss", "L1"]) == 2
     assert "--however-large: try" in capsys.readouterr().err
 
 
