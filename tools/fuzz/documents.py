@@ -139,6 +139,18 @@ class MechanismFile(JSONFormat):
             return mutated_json(value, rng)
         # Some probability goes from one output to another one; and the claim may change as well.
         content = dict(value)
+        if "law" in content:
+            changes: dict[str, list[Any]] = {
+                "n": ["3", "4", "65", str(1 << 62), str(1 << 63)],
+                "margin": [None, "0", "2"],
+            }
+            changes |= {
+                "law": ["geometric", "explicit fair", "uniform"],
+                "law_alpha": ["1", "8/10"],
+            }
+            return Object(
+                (content | {key: rng.choice(these) for key, these in changes.items()}).items()
+            )
         rows = content["weights"]
         column, some = rng.randrange(len(rows[0])), rng.sample(range(len(rows)), 2)
         most = whole(rows[some[0]][column])
@@ -157,6 +169,8 @@ class MechanismFile(JSONFormat):
 
     def lie(self, found: Any, data: bytes) -> str | None:
         content = json.loads(data)
+        if "law" in content:
+            return _false_law(found, content)
         if (reason := false_table(content)) is not None:
             return reason
         denominator = whole(content["denominator"])
@@ -199,11 +213,22 @@ class MechanismFile(JSONFormat):
                 return "the objective is not the loss"
         for original in map(json.loads, self.originals):
             known = original["certificate"]
-            if known and _program(original) == _program(content):
+            if known and "weights" in original and _program(original) == _program(content):
                 best = rational(known["objective"])
                 if bound > best or objective < best:
                     return "the optimum is another one"
         return None
+
+
+def _false_law(found: Any, content: dict[str, Any]) -> str | None:
+    """Why a closed form is not that of its file, or not as private as it claims."""
+    stated = content["law"], whole(content["n"]), rational(content["law_alpha"])
+    if (found.law.name, found.law.n, found.law.alpha) != stated:
+        return "it is not the closed form of the file"
+    alpha = rational(content["alpha"])
+    if not 0 < alpha <= 1 or found.privacy.alpha != alpha or stated[2] < alpha:
+        return "it is not as private as it claims"
+    return None
 
 
 def _program(content: dict[str, Any]) -> Any:
@@ -224,6 +249,9 @@ class DeviceFile(MechanismFile):
 
     def lie(self, found: Any, data: bytes) -> str | None:
         content = json.loads(data)
+        if "law" in content:
+            fine = rational(content["law_alpha"]) >= rational(content["alpha"]) > 0
+            return None if fine else "it is not as private as it claims"
         columns = zip(*[[whole(entry) for entry in row] for row in content["weights"]], strict=True)
         drawn = [[b - a for a, b in pairwise([0, *ends])] for ends in found.cumulative]
         if drawn != [list(column) for column in columns]:
