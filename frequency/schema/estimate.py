@@ -621,8 +621,7 @@ class SurveyEstimate:
             No number of rows or tables, or no reports.
         """
         generator = np.random.default_rng() if rng is None else rng
-        estimate = getattr(self.estimate, "fitted", lambda: self.estimate)()
-        drawn = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
+        drawn = self._sampler("samples")(n, number, generator)
         return [self._labelled(items, generator) for items in drawn]
 
     def fitted(self) -> SurveyEstimate:
