@@ -346,8 +346,12 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        aggregate, frequencies, items : Aggregate, numpy.ndarray and numpy.ndarray or None
-            As of `linear_variances_of`.
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (items,): what `frequencies_of` gives.
+        items : numpy.ndarray of int64 or None
+            Which items; None: all of the domain.
 
         Returns
         -------

@@ -69,8 +69,10 @@ class MarginalEstimator(ABC):
 
         Parameters
         ----------
-        aggregate, attributes : Aggregate, tuple of str
-            As of `marginal_of`.
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
         weights : numpy.ndarray of float64
             Shape (sums, cells).
 
@@ -305,8 +307,10 @@ class MarginalEstimate(OfPopulation):
 
         Parameters
         ----------
-        n, rng : int, numpy.random.Generator
-            As of `FittedEstimate.sample`.
+        n : int
+            How many, at least 1.
+        rng : numpy.random.Generator, optional
+            To round and to shuffle with.
 
         Returns
         -------

@@ -235,8 +235,10 @@ class HRR(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     coefficients : int, default 1
         t, 1 to log2 of the padded domain (1 for the smallest domains).
 

@@ -46,8 +46,10 @@ class ProjectiveGeometry(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     privacy_source: ClassVar[str] = "Feldman et al. 2022"

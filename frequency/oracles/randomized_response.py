@@ -49,8 +49,10 @@ class GRR(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
 
     Examples
     --------
@@ -190,8 +192,10 @@ class RR(GRR):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`; the domain is 2.
+    domain : int
+        The number of items: 2.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
 
     Raises
     ------

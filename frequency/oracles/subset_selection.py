@@ -43,8 +43,10 @@ class SubsetSelection(PackedBits, Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     privacy_source: ClassVar[str] = "Ye and Barg 2018"

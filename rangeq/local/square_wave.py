@@ -429,7 +429,9 @@ def best_bins(
     ----------
     make : callable
         Makes the protocol from a number of bins: ``lambda bins: Paired(HaarHRR(2 * bins, 1.0))``.
-    n, smoothness, positives : int, float, float
+    n : int
+        The number of users, at least 1.
+    smoothness, positives : float
         As for `auc_error`.
     candidates : iterable of int, default `POWERS_OF_TWO`
         The numbers of bins to choose from.
