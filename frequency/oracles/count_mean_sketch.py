@@ -492,7 +492,7 @@ class CountMeanSketch(_HashedCells, Sketch):
         cell = self._hashing.cells_of(reports["hash"].astype(np.int64), items)
         return bits_at(reports["bits"], cell)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         cells = np.sort(self._hashing.cells_of(np.arange(self.hashes), items[:, None]), axis=0)
         different = 1 + (np.diff(cells, axis=0) != 0).sum(axis=0)
         numbers, times = np.unique(different, return_counts=True)
@@ -503,7 +503,7 @@ class CountMeanSketch(_HashedCells, Sketch):
         return sum(chances, Fraction(0)) / self.hashes
 
     @property
-    def least_together(self) -> Fraction:
+    def _least_together(self) -> Fraction:
         return self._bits.q**2  # of items that never collide
 
     def audit(self) -> Audit:

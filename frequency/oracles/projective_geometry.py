@@ -136,7 +136,7 @@ class ProjectiveGeometry(Oracle):
     def cells_of(self, reports: Reports) -> Items:
         return reports["hyperplane"].astype(np.int64)[:, None]
 
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self._space.through(counts, self.domain)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
@@ -188,7 +188,7 @@ class ProjectiveGeometry(Oracle):
             v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
         ).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         (order, t), space = self._order, self._space
         rank = space.rank(space.vector(items).tolist())
         return Fraction(points(order, t - rank), points(order, t))

@@ -166,7 +166,7 @@ class GRR(Oracle):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         return (reports["item"] == items).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         return Fraction(len(items) == 1, self.domain)
 
     def audit(self) -> Audit:

@@ -194,7 +194,7 @@ class SubsetSelection(PackedBits, Oracle):
         result["bits"] = np.packbits(members, axis=1, bitorder="little")
         return result
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         drawn = range(len(items))
         return math.prod(
             (Fraction(self.size - k, self.domain - k) for k in drawn), start=Fraction(1)
