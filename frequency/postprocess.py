@@ -350,8 +350,10 @@ def power_ns(values: npt.ArrayLike, deviations: npt.ArrayLike, users: int) -> Ar
 
     Parameters
     ----------
-    values, deviations, users : array_like, array_like, int
+    values, deviations : array_like
         As of `power`.
+    users : int
+        The number of reports behind the estimates, at least 2.
 
     Returns
     -------

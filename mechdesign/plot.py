@@ -208,8 +208,10 @@ def l0d_against_d(
 
     Parameters
     ----------
-    mechanisms, prior : mapping of str to Mechanism, sequence of Fraction, optional
-        As for `error_histograms`.
+    mechanisms : mapping of str to Mechanism
+        By their labels: see `error_histograms`.
+    prior : sequence of Fraction, int, str or Decimal, optional
+        Exact weights over the inputs that sum to one; uniform if None.
 
     Returns
     -------

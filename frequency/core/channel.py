@@ -143,7 +143,7 @@ class Channel(ABC):
         return 1 / self.privacy.alpha
 
     @property
-    def protocol_name(self) -> str:
+    def _protocol_name(self) -> str:
         """The name of the protocol in the parameters."""
         return type(self).__name__
 
@@ -151,7 +151,7 @@ class Channel(ABC):
     def parameters(self) -> dict[str, Any]:
         """The parameters of both halves: protocol, domain, alpha, and how reports are drawn."""
         public = {
-            "protocol": self.protocol_name,
+            "protocol": self._protocol_name,
             "domain": self.domain,
             "alpha": to_text(self.privacy.alpha),
         }
@@ -608,7 +608,7 @@ class Channel(ABC):
             items of which none are named.
         """
         bit_source(rng)  # refuses what is not a generator
-        items = self.every_item() if values is None else self.items_of(values)
+        items = self._every_item() if values is None else self.items_of(values)
         user_counts = np.asarray(counts)
         if not user_counts.size:
             user_counts = user_counts.astype(np.int64)  # an empty list is one of floats
@@ -629,7 +629,7 @@ class Channel(ABC):
         drawn = self.simulated_counts(items[some], user_counts[some], generator)
         return Aggregate(self.signature, int(user_counts.sum()), drawn)
 
-    def every_item(self) -> Items:
+    def _every_item(self) -> Items:
         """All items, as `fill` takes them; ValueError for more than 2^26."""
         if self.domain > LARGEST_LIST:
             raise ValueError(
@@ -782,7 +782,7 @@ class Channel(ABC):
     # report, with two likelihoods. As those of an item have mean 1, all items then make as many
     # blank reports likely.
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         """The exact probability that a blank report is likely under all of some different items.
 
         Shapes: `items` (items, ...), at least one. UnstatedLikelihoods where it is not stated.
@@ -790,18 +790,18 @@ class Channel(ABC):
         raise UnstatedLikelihoods(type(self).__name__)
 
     @property
-    def least_together(self) -> Fraction:
+    def _least_together(self) -> Fraction:
         """The least probability that a blank report is likely under two items, or a lower bound.
 
         By default that of items 0 and 1, for channels to which all pairs are alike.
         """
         # All pairs are alike to most channels
-        return self.likely_together(np.arange(2))
+        return self._likely_together(np.arange(2))
 
     @property
-    def always_likely(self) -> Fraction:
+    def _always_likely(self) -> Fraction:
         """The probability that a blank report is likely under all items, or less."""
-        return self.likely_together(self.every_item()) if self.domain == 2 else Fraction(0)
+        return self._likely_together(self._every_item()) if self.domain == 2 else Fraction(0)
 
     def joint_law(self, items: Items) -> JointLaw:
         """The exact law of the likelihoods of a report under some items, which may repeat.
@@ -812,7 +812,7 @@ class Channel(ABC):
         different, places = np.unique(items, axis=0, return_inverse=True)
         low, high = self.low_and_high
         law = of_two_likelihoods(
-            len(different), low, high, lambda chosen: self.likely_together(different[list(chosen)])
+            len(different), low, high, lambda chosen: self._likely_together(different[list(chosen)])
         )
         return joint_law_of(
             (probability, [likelihoods[place] for place in places.ravel().tolist()])
@@ -827,8 +827,8 @@ class Channel(ABC):
         self._require_likelihoods()
         if self.domain == 1:
             return ALIKE
-        always = self.always_likely
-        return two_likelihoods(*self.low_and_high, max(self.least_together, always), always)
+        always = self._always_likely
+        return two_likelihoods(*self.low_and_high, max(self._least_together, always), always)
 
     @property
     def low_and_high(self) -> tuple[Fraction, Fraction]:
@@ -839,7 +839,7 @@ class Channel(ABC):
         low, high = self.likelihoods[0]
         return low, high
 
-    def attack_items(self) -> list[Items]:
+    def _attack_items(self) -> list[Items]:
         """Items that tell a user apart well: two of the user, and the one that all others hold."""
         last = min(self.domain, 1 << 63) - 1
         if last < 2:
@@ -882,7 +882,7 @@ class Channel(ABC):
             The channel states none.
         """
         self._require_likelihoods()
-        laws = (attack_law(self.joint_law(items)) for items in self.attack_items())
+        laws = (attack_law(self.joint_law(items)) for items in self._attack_items())
         return tuple(dict.fromkeys(laws))
 
 

@@ -477,7 +477,7 @@ class Relabelled(Channel):
     sign_sums = forwarded("inner.sign_sums")
     add_counts = forwarded("inner.add_counts")
     samples = forwarded("inner.samples")
-    every_item = forwarded("inner.every_item")
+    _every_item = forwarded("inner._every_item")
     simulated_counts = forwarded("inner.simulated_counts")
     audit = forwarded("inner.audit")
     proof = forwarded("inner.proof")

@@ -157,7 +157,7 @@ class Oracle(Channel):
     def counts_shape(self) -> tuple[int, ...]:
         return (self.domain,)
 
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the numbers of reports that support each item: by default, the counts.
 
         Shapes: `counts` (..., *counts_shape), of one aggregate or of many; returns (..., domain).
@@ -189,7 +189,7 @@ class Oracle(Channel):
         """
         axes = tuple(range(-len(self.counts_shape), 0))
         users = counts.sum(axis=axes, dtype=np.float64) / self.cells
-        return support_of(self).held(self.supporters(counts), users)
+        return support_of(self).held(self._supporters(counts), users)
 
     def frequencies_of(self, aggregate: Aggregate, items: Items | None) -> Floats:
         """Unbiased estimates of frequencies.
@@ -206,7 +206,7 @@ class Oracle(Channel):
         numpy.ndarray of float64
             Shape (items,): linear in the counts, and the mean of what each report alone would give.
         """
-        supporters = self.supporters(aggregate.counts)
+        supporters = self._supporters(aggregate.counts)
         if items is not None:
             supporters = supporters[items]
         return support_of(self).frequencies(supporters, aggregate.n)
@@ -346,8 +346,12 @@ class Oracle(Channel):
 
         Parameters
         ----------
-        aggregate, frequencies, items : Aggregate, numpy.ndarray and numpy.ndarray or None
-            As of `linear_variances_of`.
+        aggregate : Aggregate
+            Of this oracle's reports, at least one.
+        frequencies : numpy.ndarray of float64
+            Shape (items,): what `frequencies_of` gives.
+        items : numpy.ndarray of int64 or None
+            Which items; None: all of the domain.
 
         Returns
         -------
@@ -388,7 +392,7 @@ class Oracle(Channel):
         """
         if self.support is None:
             raise TypeError(f"{type(self).__name__} does not state the likelihood of its counts")
-        return self.support.likelihood(self.supporters(aggregate.counts), aggregate.n)
+        return self.support.likelihood(self._supporters(aggregate.counts), aggregate.n)
 
 
 def support_of(oracle: Oracle) -> Support:

@@ -341,7 +341,7 @@ class SpeltPrefixes(Prefixes):
             prefixes[:, limb] &= np.uint64((1 << 64) - (1 << (64 - rest)))
         return self._hashes[part](prefixes)
 
-    def attack_items(self) -> list[Items]:
+    def _attack_items(self) -> list[Items]:
         words: Any = np.zeros((4, self._limbs), dtype=np.uint64)
         words[:, 0] = (0, (1 << 64) - 1, 1 << 63, 1 << 62)
         return [words[list(three)] for three in ((0, 1, 2), (0, 2, 1), (0, 2, 3))]

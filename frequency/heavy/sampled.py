@@ -69,7 +69,7 @@ class Sampled(Channel):
     batch_size = forwarded("inner.batch_size")
     takes = forwarded("inner.takes")
     items_of = forwarded("inner.items_of")
-    every_item = forwarded("inner.every_item")
+    _every_item = forwarded("inner._every_item")
 
     @property
     def most(self) -> int:

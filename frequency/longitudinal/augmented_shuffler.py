@@ -246,8 +246,10 @@ class AugmentedShuffler:
 
         Parameters
         ----------
-        n, frequency : int, array_like
-            As of `Oracle.variance`.
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            The fraction of the users with the item, 0 to 1.
 
         Returns
         -------

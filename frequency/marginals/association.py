@@ -399,12 +399,12 @@ def chow_liu(
         names = (
             source.domain.attributes if attributes is None else source.domain.checked(attributes)
         )
-    else:
-        names = tuple(attributes or ())
+        return chow_liu(lambda a, b: source.distribution((a, b)), names)
+    names = tuple(attributes or ())
     if not names or len(set(names)) < len(names):
         raise ValueError(f"a tree needs attributes, distinct ones, got {shown(attributes)}")
     pairs = list(combinations(range(len(names)), 2))
-    values = np.array([mutual_information(_marginal(source, names[i], names[j])) for i, j in pairs])
+    values = np.array([mutual_information(source(names[i], names[j])) for i, j in pairs])
     # A weight of 0 would be no edge to scipy: all are at least 1. Its graphs are of 32-bit indices,
     # older releases know no other.
     rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
@@ -424,7 +424,3 @@ def chow_liu(
         tuple((names[i], names[j]) for i, j in chosen),
         tuple(informations[edge] for edge in chosen),
     )
-
-
-def _marginal(source: MarginalEstimate | Marginals, a: str, b: str) -> npt.ArrayLike:
-    return source.distribution((a, b)) if isinstance(source, MarginalEstimate) else source(a, b)

@@ -378,8 +378,10 @@ class CALM(ViewProtocol):
 
     Parameters
     ----------
-    domain, epsilon : Domain, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     k : int
         How many attributes a marginal may have; more than ``covered`` are put together by the
         principle of maximum entropy.
@@ -466,8 +468,10 @@ class CALM(ViewProtocol):
 
         Parameters
         ----------
-        n, attributes : int, sequence of str
-            As of `MarginalProtocol.cell_variances`.
+        n : int
+            The number of users, at least 1.
+        attributes : sequence of str
+            Distinct names, that a view holds.
 
         Returns
         -------

@@ -69,8 +69,10 @@ class MarginalEstimator(ABC):
 
         Parameters
         ----------
-        aggregate, attributes : Aggregate, tuple of str
-            As of `marginal_of`.
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
         weights : numpy.ndarray of float64
             Shape (sums, cells).
 
@@ -305,8 +307,10 @@ class MarginalEstimate(OfPopulation):
 
         Parameters
         ----------
-        n, rng : int, numpy.random.Generator
-            As of `FittedEstimate.sample`.
+        n : int
+            How many, at least 1.
+        rng : numpy.random.Generator, optional
+            To round and to shuffle with.
 
         Returns
         -------
@@ -319,6 +323,31 @@ class MarginalEstimate(OfPopulation):
             No number of records, or no reports.
         """
         return self.fitted().sample(n, rng)
+
+    def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
+        """Return several synthetic samples, each of another distribution drawn from the posterior.
+
+        How what is computed from each differs between them tells its error: `frequency.of_samples`.
+        The records are nobody's.
+
+        Parameters
+        ----------
+        n, number : int
+            Records in each sample, and how many samples: each at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of shape (n, attributes).
+
+        Raises
+        ------
+        ValueError
+            No number of records or samples, or no reports.
+        """
+        return self.fitted().samples(n, number, rng)
 
     def _variances(self, names: tuple[str, ...], weights: Floats) -> Floats:
         """Return the variances of sums of the cells of a marginal that is known."""
@@ -455,28 +484,6 @@ class FittedEstimate(MarginalEstimate):
         return self.model.sample(records, generator, drawn=False)
 
     def samples(self, n: int, number: int, rng: np.random.Generator | None = None) -> list[Items]:
-        """Return several synthetic samples, each of another distribution drawn from the posterior.
-
-        How what is computed from each differs between them tells its error: `frequency.of_samples`.
-        The records are nobody's.
-
-        Parameters
-        ----------
-        n, number : int
-            Records in each sample, and how many samples: each at least 1.
-        rng : numpy.random.Generator, optional
-            To draw with.
-
-        Returns
-        -------
-        list of numpy.ndarray of int64
-            Each of shape (n, attributes).
-
-        Raises
-        ------
-        ValueError
-            No number of records or samples, or no reports.
-        """
         records, times, generator = checked_sample(n, number, self.reports, rng)
         return [self.model.sample(records, generator, drawn=True) for _ in range(times)]
 

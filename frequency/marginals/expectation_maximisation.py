@@ -433,8 +433,12 @@ class InpEM(MarginalProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     tolerance : float, default 1e-05
         Omega in Algorithm 3: iterations stop when no cell moves by as much.
     max_iterations : int, default 100000

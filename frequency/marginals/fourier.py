@@ -284,8 +284,12 @@ class InpHT(MarginalProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
 
     Raises
     ------

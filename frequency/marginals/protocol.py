@@ -137,8 +137,10 @@ class MarginalProtocol(Protocol, MarginalEstimator):
 
         Parameters
         ----------
-        aggregate, attributes : Aggregate, tuple of str
-            As of `marginal_of`.
+        aggregate : Aggregate
+            Of this protocol's reports, at least one.
+        attributes : tuple of str
+            1 .. k distinct names.
 
         Returns
         -------

@@ -228,8 +228,12 @@ class MargRR(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     privacy_source: ClassVar[str] = "thesis, section 4.3.3"
@@ -244,8 +248,12 @@ class MargPS(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"
@@ -260,8 +268,12 @@ class MargHT(ViewProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`.
+    domain : Domain
+        The attributes and their numbers of values.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     privacy_source: ClassVar[str] = "thesis, Lemma 7"

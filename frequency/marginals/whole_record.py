@@ -150,8 +150,12 @@ class InpRR(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`, with at most 2^22 different records.
+    domain : Domain
+        The attributes and their numbers of values: at most 2^22 different records.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 3"
@@ -167,8 +171,12 @@ class InpPS(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`, with at most 2^22 different records.
+    domain : Domain
+        The attributes and their numbers of values: at most 2^22 different records.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     privacy_source: ClassVar[str] = "thesis, Theorem 4"
@@ -184,8 +192,12 @@ class InpOLH(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`, with at most 2^22 different records.
+    domain : Domain
+        The attributes and their numbers of values: at most 2^22 different records.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
     """
 
     oracle: ClassVar[type[Oracle]] = OLH
@@ -202,10 +214,16 @@ class InpHTCMS(InputProtocol):
 
     Parameters
     ----------
-    domain, k, epsilon : Domain, int, float
-        As of `MarginalProtocol`, with at most 2^22 different records.
-    hashes, width : int, default 5 and 256
-        The number of hash functions, at least 1; and of cells of each, a power of two.
+    domain : Domain
+        The attributes and their numbers of values: at most 2^22 different records.
+    k : int
+        How many attributes a marginal may have at most, 1 to all.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report: of the whole record.
+    hashes : int, default 5
+        The number of hash functions, at least 1.
+    width : int, default 256
+        The number of cells of each, a power of two.
 
     Raises
     ------

@@ -90,8 +90,10 @@ class Sketch(Oracle):
 
         Parameters
         ----------
-        n, frequency : int, array_like
-            As of `Oracle.variance`.
+        n : int
+            The number of users, at least 1.
+        frequency : array_like, default 0.0
+            The fraction of the users with the item, 0 to 1.
         second_moment : float, optional
             The sum of the squared frequencies of all items, this one included; None: the worst
             case, all others are one item.
@@ -268,8 +270,10 @@ class HadamardCountMeanSketch(_HashedCells, SignSketch, Sketch):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     hashes : int, default 256
         The number of hash functions, at least 1; times log2(width), at most 2^24.
     width : int, default 1024
@@ -346,7 +350,11 @@ class CountMeanSketch(_HashedCells, Sketch):
 
     Parameters
     ----------
-    domain, epsilon, hashes, width, seed : int, float, int, int, int
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
+    hashes, width, seed : int
         As of `HadamardCountMeanSketch`.
 
     Raises
@@ -484,7 +492,7 @@ class CountMeanSketch(_HashedCells, Sketch):
         cell = self._hashing.cells_of(reports["hash"].astype(np.int64), items)
         return bits_at(reports["bits"], cell)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         cells = np.sort(self._hashing.cells_of(np.arange(self.hashes), items[:, None]), axis=0)
         different = 1 + (np.diff(cells, axis=0) != 0).sum(axis=0)
         numbers, times = np.unique(different, return_counts=True)
@@ -495,7 +503,7 @@ class CountMeanSketch(_HashedCells, Sketch):
         return sum(chances, Fraction(0)) / self.hashes
 
     @property
-    def least_together(self) -> Fraction:
+    def _least_together(self) -> Fraction:
         return self._bits.q**2  # of items that never collide
 
     def audit(self) -> Audit:
@@ -542,8 +550,10 @@ class JLOracle(SignSketch, Sketch):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     rows : int, default 16384
         The rows of the public matrix, 1 to 2^24.
     seed : int, default 0

@@ -207,11 +207,11 @@ class SignChannel(Channel):
         """The least share of the indices at which two items have the same sign, or less."""
         return Fraction(0)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         return self.share_alike(items) / 2  # and the blank sign is the same
 
     @property
-    def least_together(self) -> Fraction:
+    def _least_together(self) -> Fraction:
         return self.least_alike / 2
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
@@ -235,8 +235,10 @@ class HRR(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     coefficients : int, default 1
         t, 1 to log2 of the padded domain (1 for the smallest domains).
 
@@ -464,7 +466,7 @@ class HRR(Oracle):
         minus = np.bitwise_count(reports["index"].astype(np.int64) & items[:, None]) & 1
         return (reports["sign"] == 1 - 2 * minus.astype(np.int64)).all(axis=1).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         # All have the same sign at indices orthogonal to their differences
         first, t = int(items[0]), self.coefficients
         rank = len(binary_basis(first ^ item for item in items[1:].tolist()))

@@ -67,8 +67,10 @@ class OLH(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     privacy_source: ClassVar[str] = "thesis, section 2.4.2"
@@ -174,7 +176,7 @@ class OLH(Oracle):
         value = y if q == 2 else v.field.multiply(v.field.inverse(lead), y)
         return np.where(zero, v.directions * q + (y == 0), direction * q + value)[:, None]
 
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         v = self._space
         lines = counts[..., :-2].reshape(*counts.shape[:-1], v.directions, self.hashes_to)
         if walkable(v, lines, self.domain):
@@ -248,14 +250,14 @@ class OLH(Oracle):
         true = self.hashed(reports["hash"], items)
         return (reports["value"] == true).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         # The hashes of all items agree for those a that are orthogonal to their differences
         first, *others = items.tolist()
         rank = self._space.rank([self._space.difference(item, first) for item in others])
         return Fraction(1, self.hashes_to ** (rank + 1))
 
     @property
-    def always_likely(self) -> Fraction:
+    def _always_likely(self) -> Fraction:
         q, t = self._order  # items 0, 1, q, q^2 ..
         return Fraction(1, q ** (1 + sum(q**place < self.domain for place in range(t))))
 

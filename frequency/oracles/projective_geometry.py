@@ -46,8 +46,10 @@ class ProjectiveGeometry(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     privacy_source: ClassVar[str] = "Feldman et al. 2022"
@@ -134,7 +136,7 @@ class ProjectiveGeometry(Oracle):
     def cells_of(self, reports: Reports) -> Items:
         return reports["hyperplane"].astype(np.int64)[:, None]
 
-    def supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _supporters(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self._space.through(counts, self.domain)
 
     def difference_variance(self, n: int, held: int | None = None) -> float:
@@ -186,7 +188,7 @@ class ProjectiveGeometry(Oracle):
             v.dot(v.vector(reports["hyperplane"].astype(np.int64)), v.vector(items)) == 0
         ).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         (order, t), space = self._order, self._space
         rank = space.rank(space.vector(items).tolist())
         return Fraction(points(order, t - rank), points(order, t))

@@ -49,8 +49,10 @@ class GRR(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
 
     Examples
     --------
@@ -164,7 +166,7 @@ class GRR(Oracle):
     def likelihood(self, reports: Reports, items: Items) -> Items:
         return (reports["item"] == items).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         return Fraction(len(items) == 1, self.domain)
 
     def audit(self) -> Audit:
@@ -190,8 +192,10 @@ class RR(GRR):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`; the domain is 2.
+    domain : int
+        The number of items: 2.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
 
     Raises
     ------

@@ -43,8 +43,10 @@ class SubsetSelection(PackedBits, Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     privacy_source: ClassVar[str] = "Ye and Barg 2018"
@@ -192,7 +194,7 @@ class SubsetSelection(PackedBits, Oracle):
         result["bits"] = np.packbits(members, axis=1, bitorder="little")
         return result
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         drawn = range(len(items))
         return math.prod(
             (Fraction(self.size - k, self.domain - k) for k in drawn), start=Fraction(1)

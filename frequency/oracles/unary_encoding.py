@@ -168,11 +168,11 @@ class UnaryEncoding(PackedBits, Oracle):
         # Twice the variance of one item's estimate, as bits are independent
         return 2 * float(self.variance(n, 1 / (held or self.domain)))
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         return self.q ** len(items)
 
     @property
-    def always_likely(self) -> Fraction:
+    def _always_likely(self) -> Fraction:
         return self.q**self.domain if self.domain <= _FEW else Fraction(0)
 
     def audit(self) -> Audit:
@@ -195,8 +195,10 @@ class OUE(UnaryEncoding):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property
@@ -222,8 +224,10 @@ class SUE(UnaryEncoding):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property

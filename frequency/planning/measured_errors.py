@@ -17,6 +17,7 @@ from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
 from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
+from frequency.schema.survey import universe_of
 from mechdesign.base import (
     Between,
     Floats,
@@ -301,7 +302,7 @@ def _families(
 ) -> list[_Family]:
     """Return the families of questions that may be asked of a survey of these users."""
     schema = survey.schema
-    if hasattr(getattr(survey.protocol, "inner", survey.protocol), "find"):
+    if universe_of(survey.protocol) is not None:
         return [_frequent(columns[0], counts)]
     truth = SurveyEstimate(schema, _Truth(survey, columns, counts))
     families = []

@@ -342,11 +342,15 @@ class SurveyEstimate:
 
         Parameters
         ----------
-        phi, attribute, where : array_like, str, mapping
-            As for `quantile`. With ``where`` the interval is wider than it must be, where what is
-            at and what is above the quantile do not err together.
+        phi : array_like
+            In [0, 1]: a number, or an array.
         confidence : float, default 0.95
             In (0, 1).
+        attribute : str, optional
+            Its name; None: the only one.
+        where : mapping, optional
+            As for `quantile`. The interval is wider than it must be, where what is at and what is
+            above the quantile do not err together.
 
         Returns
         -------
@@ -621,8 +625,7 @@ class SurveyEstimate:
             No number of rows or tables, or no reports.
         """
         generator = np.random.default_rng() if rng is None else rng
-        estimate = getattr(self.estimate, "fitted", lambda: self.estimate)()
-        drawn = SurveyEstimate(self.schema, estimate)._sampler("samples")(n, number, generator)
+        drawn = self._sampler("samples")(n, number, generator)
         return [self._labelled(items, generator) for items in drawn]
 
     def fitted(self) -> SurveyEstimate:
@@ -671,8 +674,10 @@ class SurveyEstimate:
 
         Parameters
         ----------
-        attributes, confidence : sequence of str, float
-            As for `columns`.
+        attributes : sequence of str, optional
+            Their names; None: all.
+        confidence : float, default 0.95
+            Of each interval by itself.
         backend : str, default "pandas"
             "pandas", "polars" or "pyarrow", which must be installed.
 

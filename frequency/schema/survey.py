@@ -76,7 +76,7 @@ class Survey(Protocol):
         if not isinstance(self.schema, Schema):
             raise ValueError(f"schema must be a frequency.Schema, got {shown(self.schema)}")
         asked = wrapped(self.protocol)
-        domain, universe = domain_of(self.protocol), getattr(asked, "universe", None)
+        domain, universe = domain_of(self.protocol), universe_of(self.protocol)
         texts = [attribute for attribute in self.schema if isinstance(attribute, Text)]
         if domain is not None:
             fits = (domain.names, domain.sizes) == (self.schema.names, self.schema.sizes)
@@ -190,7 +190,7 @@ class Survey(Protocol):
             The aggregate is of another protocol or schema.
         """
         inner = self.channel.inner_aggregate(self.channel.require_own(aggregate))
-        lists = hasattr(wrapped(self.protocol), "find")
+        lists = universe_of(self.protocol) is not None
         answers = self.protocol.find if lists else self.protocol.estimate
         # Those that smooth are told which items are no neighbours of the others
         attribute = self.schema.attributes[0]
@@ -203,6 +203,11 @@ class Survey(Protocol):
 def wrapped(protocol: Any) -> Any:
     """Return what a protocol of few bits is made around; any other one itself."""
     return getattr(protocol, "inner", protocol)
+
+
+def universe_of(protocol: Any) -> Any:
+    """The `frequency.heavy` universe of which a protocol lists items; None if it lists none."""
+    return getattr(wrapped(protocol), "universe", None)
 
 
 def domain_of(protocol: Any) -> Domain | None:

@@ -205,7 +205,9 @@ def evaluate(
         computes these. Rows of others are kept. A protocol is known by its name, class and
         attributes, not by its code, and functions by their names: where code has changed, take
         another file.
-    workers, scheduler : int, str, optional
+    workers : int, default 1
+        How many processes compute: see `sweep`.
+    scheduler : str, optional
         Where to compute: see `sweep`.
 
     Returns

@@ -134,8 +134,12 @@ class Summary(NamedTuple):
 
     Attributes
     ----------
-    protocol, population, epsilon, users, queries : str, str, float, int, str
-        As of `RepeatErrors`.
+    protocol, population, queries : str
+        Their names; of the family of queries.
+    epsilon : float
+        The privacy loss of one report.
+    users : int
+        How many reported.
     repeats : int
         How many there are.
     error : float

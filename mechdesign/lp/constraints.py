@@ -118,8 +118,10 @@ class Constraints:
 
         Parameters
         ----------
-        cells, value : array_like, exact number
-            As for `at_least_value`.
+        cells : array_like
+            Variable numbers, as for `at_least_value`.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
 
         Returns
         -------
@@ -152,8 +154,10 @@ class Constraints:
 
         Parameters
         ----------
-        cells, value : array_like, exact number
-            As for `sum_at_least`.
+        cells : array_like
+            Variable numbers, as for `sum_at_least`.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
 
         Returns
         -------
@@ -168,8 +172,10 @@ class Constraints:
 
         Parameters
         ----------
-        cells, value : array_like, exact number
-            As for `sum_at_least`.
+        cells : array_like
+            Variable numbers, as for `sum_at_least`.
+        value : Fraction, int, str or Decimal
+            An exact number; floats are refused (`InexactNumber`).
 
         Returns
         -------

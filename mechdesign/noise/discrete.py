@@ -119,8 +119,10 @@ class DiscreteLaplace:
 
         Parameters
         ----------
-        size, source : int, callable
-            As for `draw`.
+        size : int
+            How many, at least 0.
+        source : callable
+            Gives as many random 64-bit words as it is asked for.
 
         Returns
         -------

@@ -191,8 +191,12 @@ class Task(ABC):
 
         Parameters
         ----------
-        name, epsilon, n : str, float or Fraction, int
-            As for `offer`.
+        name : str
+            One of `names`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------
@@ -212,8 +216,10 @@ class Task(ABC):
         ----------
         candidate : callable
             One of the ``candidates``.
-        epsilon, n : float or Fraction, int
-            As for `offer`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------
@@ -260,8 +266,10 @@ class Task(ABC):
 
         Parameters
         ----------
-        epsilon, n : float or Fraction, int
-            As for `offer`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------
@@ -304,8 +312,10 @@ class Task(ABC):
 
         Parameters
         ----------
-        epsilon, n : float or Fraction, int
-            As for `offer`.
+        epsilon : float or Fraction
+            The privacy loss of one report, or of the release, above 0.
+        n : int
+            The number of reports; ignored where a curator knows the truth.
 
         Returns
         -------

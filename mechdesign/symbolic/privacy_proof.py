@@ -154,8 +154,10 @@ class Acceptance(NamedTuple):
     candidates : int, default 1
         How many reports there are, one of which may be kept. Of several each is as likely as the
         likeliest or as the least likely.
-    fewest, most : int, default 0 and 1
-        How many of them an item makes as likely as the likeliest.
+    fewest : int, default 0
+        How many of them an item makes as likely as the likeliest, at least.
+    most : int, default 1
+        The same at most.
     """
 
     least: RationalFunction

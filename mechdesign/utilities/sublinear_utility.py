@@ -305,8 +305,10 @@ class BestDecision(Utility):
 
         Parameters
         ----------
-        prices, alpha : sequence of flint.fmpq, flint.fmpq
-            As for `Utility.pricing`.
+        prices : sequence of flint.fmpq
+            One exact number for each item, shape (items,).
+        alpha : flint.fmpq
+            The lower of the two entries of a row, in (0, 1].
 
         Returns
         -------

@@ -15,7 +15,7 @@ from frequency.core import Aggregate, Answer, Oracle, channel_of, conditions, me
 from frequency.exceptions import IncompatibleAggregate, InvalidQuestion
 from frequency.schema import Attribute, Categorical, Numeric, Schema, Survey, SurveyEstimate, Text
 from frequency.schema.attribute import MOST_ITEMS, Coded
-from frequency.schema.survey import domain_of, wrapped
+from frequency.schema.survey import domain_of, universe_of, wrapped
 from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign.base import Between, format_of, printable, shown
@@ -103,8 +103,7 @@ def estimate_of(protocol: Any, aggregate: Aggregate) -> SurveyEstimate:
     if isinstance(protocol, Survey):
         return protocol.estimate(aggregate)
     asked, domain = wrapped(protocol), domain_of(protocol)
-    universe = getattr(asked, "universe", None)
-    if universe is not None:
+    if (universe := universe_of(protocol)) is not None:
         kind = Text(ITEM, universe.bits // 8) if universe.text else _numbers(ITEM, universe.size)
         return SurveyEstimate(Schema([kind]), protocol.find(aggregate))
     if domain is not None:

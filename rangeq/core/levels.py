@@ -365,7 +365,7 @@ class Levels(Mixture):
     kind: ClassVar[str] = "level"
 
     @property
-    def protocol_name(self) -> str:
+    def _protocol_name(self) -> str:
         return self.protocol
 
     @property

@@ -587,11 +587,11 @@ class RecordChannel(Channel):
     def items_of(self, values: Any) -> Items:
         return self.attributes.records(values)
 
-    def every_item(self) -> Items:
-        return np.stack(np.unravel_index(super().every_item(), self.attributes.sizes), axis=1)
+    def _every_item(self) -> Items:
+        return np.stack(np.unravel_index(super()._every_item(), self.attributes.sizes), axis=1)
 
-    def attack_items(self) -> list[Items]:
-        """Records that tell a user apart well: see `Channel.attack_items`."""
+    def _attack_items(self) -> list[Items]:
+        """Records that tell a user apart well: see `Channel._attack_items`."""
         if self.domain == 1:
             return []
         sizes = np.array(self.attributes.sizes)

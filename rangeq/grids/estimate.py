@@ -319,6 +319,35 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
             result[group.rows] = values
         return result
 
+    def response_matrix(self, first: Any, second: Any) -> Floats:
+        """Return the estimated frequency of every pair of values of two attributes.
+
+        Parameters
+        ----------
+        first, second : str or int
+            Different attributes, by name or by place.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (values of the first, values of the second); NaN with no reports.
+
+        Raises
+        ------
+        InvalidRange
+            For an attribute that is not here.
+        """
+        j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
+        if not self.reports:
+            return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
+        return self._pairs(j, k) if j < k else self._pairs(k, j).T
+
+    def _pairs(self, j: int, k: int) -> Floats:
+        """The frequency of every pair of values of the attributes j < k."""
+        shape = self.attributes.sizes[j], self.attributes.sizes[k]
+        cells = np.stack([axis.ravel() for axis in np.indices(shape)], axis=1)
+        return self.answers([j, k], cells, cells).reshape(shape)
+
     def fitted(self) -> ConjunctionEstimate:
         """The posterior of the distribution given the same reports, under the priors of `WaveGrid`.
 
@@ -545,28 +574,8 @@ class PairwiseEstimate(ConjunctionEstimate):
         super().__init__(attributes, n)
         self.lines, self.planes, self._errors_of = tuple(lines), dict(planes), errors
 
-    def response_matrix(self, first: Any, second: Any) -> Floats:
-        """Return the estimated frequency of every pair of values of two attributes (section 4.3).
-
-        Parameters
-        ----------
-        first, second : str or int
-            Different attributes, by name or by place.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (values of the first, values of the second); NaN with no reports.
-
-        Raises
-        ------
-        InvalidRange
-            For an attribute that is not here.
-        """
-        j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
-        if not self.reports:
-            return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
-        return self.planes[j, k].values() if j < k else self.planes[k, j].values().T
+    def _pairs(self, j: int, k: int) -> Floats:
+        return self.planes[j, k].values()
 
     def _likeness(self) -> Likeness:
         if not self.planes:

@@ -121,8 +121,8 @@ class Slots(Channel):
             raise InvalidValue((user, place), error.value, error.largest) from None
         return distinct if self.kept is None else distinct[np.isin(distinct, self.kept)]
 
-    def every_item(self) -> Items:
-        return super().every_item()[:, None]
+    def _every_item(self) -> Items:
+        return super()._every_item()[:, None]
 
     def fill(self, items: Items, reports: Reports, source: BitSource) -> None:
         self.base.fill(self.drawn(items, source), reports, source)
@@ -202,7 +202,7 @@ class Slots(Channel):
     def pair_laws(self) -> tuple[PairLaw, ...]:
         return () if self._one_set else (self.dominating_law(),)
 
-    def attack_items(self) -> list[Items]:
+    def _attack_items(self) -> list[Items]:
         if self._one_set:
             return []
         kept = list(range(min(self.domain, 2 * _SLOTS)) if self.kept is None else self.kept)

@@ -32,7 +32,7 @@ class OneAttribute(RecordChannel, Mixture):
     kind: ClassVar[str] = "attribute"
 
     @property
-    def protocol_name(self) -> str:
+    def _protocol_name(self) -> str:
         return "Attribute"
 
     @property

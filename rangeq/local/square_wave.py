@@ -204,17 +204,17 @@ class SquareWave(Channel):
         above = reports["output"].astype(np.int64) - items
         return ((above >= 0) & (above < self._near)).astype(np.int64)
 
-    def likely_together(self, items: Items) -> Fraction:
+    def _likely_together(self, items: Items) -> Fraction:
         near = self._near - int(items.max() - items.min())
         return Fraction(max(near, 0), self.outputs)
 
     @property
-    def least_together(self) -> Fraction:
-        return self.likely_together(np.array([0, self.domain - 1]))
+    def _least_together(self) -> Fraction:
+        return self._likely_together(np.array([0, self.domain - 1]))
 
     @property
-    def always_likely(self) -> Fraction:
-        return self.least_together
+    def _always_likely(self) -> Fraction:
+        return self._least_together
 
     def audit(self) -> Audit:
         # Output 0 is near item 0 and far from the last one; no ratio is larger.
@@ -429,7 +429,9 @@ def best_bins(
     ----------
     make : callable
         Makes the protocol from a number of bins: ``lambda bins: Paired(HaarHRR(2 * bins, 1.0))``.
-    n, smoothness, positives : int, float, float
+    n : int
+        The number of users, at least 1.
+    smoothness, positives : float
         As for `auc_error`.
     candidates : iterable of int, default `POWERS_OF_TWO`
         The numbers of bins to choose from.

@@ -32,7 +32,6 @@ from rangeq.core import RecordChannel
 from rangeq.grids.estimate import ConjunctionEstimate, PairwiseEstimate
 from rangeq.grids.fitting import Plane
 from rangeq.grids.protocol import ConjunctionProtocol
-from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.local.square_wave import SquareWave
 from rangeq.spatial.grid import SpatialGrid
 
@@ -316,10 +315,7 @@ class SpatialEstimate:
     @cached_property
     def frequencies(self) -> Floats:
         """The fraction of the users in each cell: of the grid's shape; NaN with no reports."""
-        if isinstance(self.estimate, (PairwiseEstimate, WaveEstimate)):
-            return self.estimate.response_matrix("x", "y")
-        cells = np.stack([axis.ravel() for axis in np.indices(self.grid.shape)], axis=1)
-        return self.estimate.answers(["x", "y"], cells, cells).reshape(self.grid.shape)
+        return self.estimate.response_matrix("x", "y")
 
     def density(self) -> Floats:
         """The density of users in each cell.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import cache, partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def all_cells(settings: Settings) -> Runs:
                     estimate = protocol.estimate(protocol.simulate(1, at.rng, records))
                     one = []
                     for (j, k), wanted in zip(pairs, true, strict=True):
-                        own = matrix(estimate, j, k, at.c)
+                        own = estimate.response_matrix(j, k)
                         sums = windows(own, half) - windows(wanted, half)
                         one.append((np.abs(own - wanted).mean(), np.abs(sums).mean()))
                     errors.append(np.mean(one, axis=0))
@@ -63,15 +62,6 @@ def behind(found: Runs, at: int, name: str, other: str) -> list[float]:
         error = math.sqrt((one.var(ddof=1) + two.var(ddof=1)) / len(one))
         apart.append(float((one.mean() - two.mean()) / max(error, 1e-300)))
     return apart
-
-
-def matrix(estimate: Any, j: int, k: int, c: int) -> np.ndarray:
-    """The joint distribution that an estimate has of a pair."""
-    if hasattr(estimate, "response_matrix"):
-        return estimate.response_matrix(j, k)
-    first, second = np.divmod(np.arange(c * c), c)
-    ends = np.stack([first, second], axis=1)
-    return estimate.answers(np.tile([j, k], (c * c, 1)), ends, ends).reshape(c, c)
 
 
 def windows(values: np.ndarray, half: int) -> np.ndarray:

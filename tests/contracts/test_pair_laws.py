@@ -86,7 +86,7 @@ def values_of(channel):
         held = range(channel.domain) if channel.kept is None else channel.kept
         sets = [s for size in range(len(held) + 1) for s in combinations(held, size)]
         return channel.items_of(sets)
-    return channel.every_item()
+    return channel._every_item()
 
 
 def told(channel, value):
@@ -209,20 +209,20 @@ def test_planted_errors_are_found():
     def more(honest):
         return lambda self: getattr(honest, "fget", honest)(self) + Fraction(1, 1000)
 
-    honest = Channel.least_together
-    with patch.object(Channel, "least_together", property(more(honest))):
+    honest = Channel._least_together
+    with patch.object(Channel, "_least_together", property(more(honest))):
         for name in ("GRR", "OLH of 9", "CircularHistogram", "PaddedSets"):
             with pytest.raises(AssertionError):
                 check_pairs(name)
-    with patch.object(Channel, "always_likely", property(lambda self: Fraction(1, 1000))):
+    with patch.object(Channel, "_always_likely", property(lambda self: Fraction(1, 1000))):
         for name in ("GRR", "subsets of 6"):
             with pytest.raises(AssertionError):
                 check_pairs(name)
-    together = frequency.GRR.likely_together
+    together = frequency.GRR._likely_together
     for factor in (Fraction(999, 1000), Fraction(1001, 1000)):
         with patch.object(
             frequency.GRR,
-            "likely_together",
+            "_likely_together",
             lambda self, items, factor=factor: factor * together(self, items),
         ):
             for name in ("GRR", "MargPS", "PaddedSets"):

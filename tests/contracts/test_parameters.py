@@ -52,7 +52,7 @@ def check_published(protocol):
     channel, parameters, dtype = channel_of(protocol), protocol.parameters, protocol.report_dtype
     assert json.loads(json.dumps(parameters, allow_nan=False)) == parameters
     name = parameters.get("protocol") or parameters["system"]
-    assert name in (type(protocol).__name__, channel.protocol_name)
+    assert name in (type(protocol).__name__, channel._protocol_name)
     assert json.loads(channel.signature) == channel.parameters
     assert parameters == channel.parameters or parameters["channel"] == channel.parameters
     assert Fraction(channel.parameters["alpha"]) == 1 / protocol.max_ratio == protocol.privacy.alpha

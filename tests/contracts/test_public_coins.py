@@ -37,7 +37,7 @@ def drawn(channel, users, seed=1):
 
 def items_of(protocol, channel):
     """All items of a small domain, or those of records."""
-    return channel.every_item() if channel.domain <= 8 else channel.every_item()[:8]
+    return channel._every_item() if channel.domain <= 8 else channel._every_item()[:8]
 
 
 def likelihoods(channel, reports, item):
@@ -238,7 +238,7 @@ def test_no_coins_lose_more_than_the_audit_says(name, bits):
 def test_what_is_told_is_drawn_by_these_weights(inner, bits):
     """Measured word by word, given the coins."""
     protocol = FewBits(inner, bits=bits, seed=3)
-    values = protocol.channel.every_item()
+    values = protocol.channel._every_item()
     channel, word = protocol.channel, 77
     table = told(protocol, np.array([word], dtype=np.uint64))[0]
     laws = []

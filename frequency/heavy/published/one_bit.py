@@ -182,8 +182,14 @@ class GenProt(Protocol):
 
         Parameters
         ----------
-        reports, k, threshold, confidence : Reports or Aggregate, int, float, float
-            As of `HeavyHitterProtocol.find`.
+        reports : structured numpy.ndarray or Aggregate
+            Reports, or what they were aggregated to.
+        k : int, optional
+            At most so many items, at least 1.
+        threshold : float, optional
+            The least estimated frequency, a fraction of the users: see `HeavyHitterProtocol.find`.
+        confidence : float, default 0.95
+            Of the intervals and of the default threshold, strictly between 0 and 1.
 
         Returns
         -------

@@ -185,8 +185,10 @@ class UniqueHeavyHitter(HeavyHitterProtocol):
         ----------
         channel : IdleReporting
             Of the same items.
-        values, rng : array_like, numpy.random.Generator or None
-            As of `privatize`.
+        values : array_like
+            The users' items: see `privatize`.
+        rng : numpy.random.Generator or None
+            See `Channel.privatize`.
 
         Returns
         -------

@@ -34,8 +34,10 @@ class DBitFlip(Oracle):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     asked : int
         How many bits each user tells, 1 .. domain.
     """
@@ -221,8 +223,10 @@ class DBitFlipPM(LongitudinalSystem):
 
     Parameters
     ----------
-    domain, total : int, float
-        As of `LongitudinalSystem`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose about a value that does not change.
     asked : int
         How many bits each user tells, 1 .. domain.
 
@@ -273,6 +277,8 @@ class DBitFlipPM(LongitudinalSystem):
 
         Parameters
         ----------
-        reports, source : structured numpy.ndarray, callable
-            As of `LongitudinalSystem.second_round`; neither is used.
+        reports : structured numpy.ndarray
+            Not used: see `LongitudinalSystem.second_round`.
+        source : callable
+            Not used.
         """

@@ -135,8 +135,12 @@ class LGRR(TwoRounds):
 
     Parameters
     ----------
-    domain, total, day : int, float, float
-        As of `TwoRounds`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose, at least ``day``: see `TwoRounds`.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
 
     Examples
     --------
@@ -177,8 +181,12 @@ class LOSUE(UnaryRounds):
 
     Parameters
     ----------
-    domain, total, day : int, float, float
-        As of `TwoRounds`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose, at least ``day``: see `TwoRounds`.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
 
     Examples
     --------
@@ -212,8 +220,12 @@ class RAPPOR(UnaryRounds):
 
     Parameters
     ----------
-    domain, total, day : int, float, float
-        As of `TwoRounds`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose, at least ``day``: see `TwoRounds`.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
 
     Examples
     --------
@@ -253,8 +265,10 @@ class BLH(OLH):
 
     Parameters
     ----------
-    domain, epsilon : int, float
-        As of `Oracle`.
+    domain : int
+        The number of items, at least 1: see `Oracle`.
+    epsilon : float, Fraction, int, str or Decimal
+        The privacy loss of one report, at least 2^-32.
     """
 
     @cached_property
@@ -315,8 +329,12 @@ class BiLOLOHA(LOLOHA):
 
     Parameters
     ----------
-    domain, total, day : int, float, float
-        As of `TwoRounds`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose, at least ``day``: see `TwoRounds`.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
 
     Examples
     --------
@@ -339,8 +357,12 @@ class OLOLOHA(LOLOHA):
 
     Parameters
     ----------
-    domain, total, day : int, float, float
-        As of `TwoRounds`.
+    domain : int
+        The number of items, at least 1.
+    total : float, Fraction, int, str or Decimal
+        What the reports of all days together may lose, at least ``day``: see `TwoRounds`.
+    day : float, Fraction, int, str or Decimal
+        What one day's report may lose, at least 2^-32.
 
     Examples
     --------

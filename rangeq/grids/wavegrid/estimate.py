@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +17,11 @@ from frequency.core import (
     ConfidenceInterval,
     normal_quantile,
     place_along,
-    place_of,
 )
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
 from mechdesign.base import Floats, Items, shown
-from rangeq.core import InvalidRange
 from rangeq.grids.cells import Queries, Rectangles
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting import weighted_update
@@ -176,29 +173,7 @@ class WaveEstimate(ConjunctionEstimate):
             )
         return super()._prefixes(attribute)
 
-    def response_matrix(self, first: Any, second: Any) -> Floats:
-        """Return the estimated frequency of every pair of values of two attributes.
-
-        Parameters
-        ----------
-        first, second : str or int
-            Different attributes, by name or by place.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (values of the first, values of the second); NaN with no reports.
-
-        Raises
-        ------
-        InvalidRange
-            For an attribute that is not here.
-        """
-        j, k = (place_of(name, self.attributes.names, InvalidRange) for name in (first, second))
-        if not self.reports:
-            return np.full((self.attributes.sizes[j], self.attributes.sizes[k]), np.nan)
-        if j > k:
-            return self.response_matrix(k, j).T
+    def _pairs(self, j: int, k: int) -> Floats:
         rows, columns = (
             self.axes[place].place(np.arange(self.attributes.sizes[place] + 1)) for place in (j, k)
         )

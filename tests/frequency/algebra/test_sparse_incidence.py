@@ -63,5 +63,5 @@ def test_local_hashing_of_many_values_counts_its_supporters():
         for a, y in zip(reports["hash"].tolist(), reports["value"].tolist(), strict=True)
     )
     np.testing.assert_array_equal(
-        oracle.supporters(oracle.aggregate(reports).counts), np.asarray(expected)
+        oracle._supporters(oracle.aggregate(reports).counts), np.asarray(expected)
     )

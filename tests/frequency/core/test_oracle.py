@@ -50,13 +50,13 @@ def test_a_report_adds_one_to_each_of_its_cells(kind, domain, epsilon):
         for k in range(60):
             assert (aggregate(reports[k : k + 1]) == counts[k]).all()
     stack = np.array(counts).reshape(3, 20, *oracle.counts_shape)
-    together = oracle.supporters(stack)
+    together = oracle._supporters(stack)
     assert together.shape == (3, 20, domain)
     for i, j in product(range(3), range(20)):
-        assert together[i, j].tolist() == oracle.supporters(stack[i, j]).tolist()
+        assert together[i, j].tolist() == oracle._supporters(stack[i, j]).tolist()
     assert (
         together.sum(axis=(0, 1)).tolist()
-        == oracle.supporters(total.reshape(oracle.counts_shape)).tolist()
+        == oracle._supporters(total.reshape(oracle.counts_shape)).tolist()
     )
 
 

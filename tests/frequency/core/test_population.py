@@ -26,7 +26,7 @@ SEVERAL: list[Any] = [
 
 def estimated(protocol, users=USERS):
     channel = getattr(protocol, "channel", protocol)
-    values = channel.every_item()[np.arange(users) % min(5, channel.domain)]
+    values = channel._every_item()[np.arange(users) % min(5, channel.domain)]
     return protocol.estimate(channel.aggregate(channel.privatize(values, np.random.default_rng(1))))
 
 

@@ -38,7 +38,7 @@ def scores(oracle: Any, law: dict[bytes, Fraction], item: int) -> dict[bytes, Fr
     """What each report adds to n times the estimate of an item."""
     reports = np.frombuffer(b"".join(law), oracle.report_dtype)
     told = [
-        int(oracle.supporters(oracle.aggregate(reports[k : k + 1]).counts)[item])
+        int(oracle._supporters(oracle.aggregate(reports[k : k + 1]).counts)[item])
         for k in range(len(reports))
     ]
     scale = oracle.p - oracle.q

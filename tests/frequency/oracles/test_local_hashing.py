@@ -95,7 +95,7 @@ class TestOLH(OracleContract):
             )
             total = sums[total, table[a[:, None], x]]
         support = (total == reports["value"][:, None]).sum(axis=0)
-        assert oracle.supporters(oracle.aggregate(reports).counts).tolist() == support.tolist()
+        assert oracle._supporters(oracle.aggregate(reports).counts).tolist() == support.tolist()
         p, share = float(oracle.p), support / n
         close(
             oracle.estimate(oracle.aggregate(reports)).frequencies,

@@ -37,7 +37,7 @@ channels = pytest.mark.parametrize(
 def test_items_are_rows(channel: Any) -> None:
     assert isinstance(channel, RecordChannel)
     every = list(product(*map(range, DOMAIN.sizes)))
-    assert channel.every_item().tolist() == [list(row) for row in every]
+    assert channel._every_item().tolist() == [list(row) for row in every]
     assert channel.items_of(every[::-1]).tolist() == [list(row) for row in every[::-1]]
     with pytest.raises(InvalidValue) as refused:
         channel.privatize([[0, 0, 0], [3, 3, 0]])
@@ -45,7 +45,7 @@ def test_items_are_rows(channel: Any) -> None:
     for places in ([0], [2, 0], [1, 2], [0, 1, 2]):
         shape = [DOMAIN.sizes[place] for place in places]
         expected = [int(np.ravel_multi_index([row[p] for p in places], shape)) for row in every]
-        assert channel.combined(channel.every_item(), places).tolist() == expected
+        assert channel.combined(channel._every_item(), places).tolist() == expected
 
 
 def test_rows_need_no_numbers() -> None:
@@ -60,7 +60,7 @@ def test_rows_need_no_numbers() -> None:
         assert estimate.answer({name: Between(512, 1023)}).value > 0.8
         assert estimate.answer({name: Between(0, 511)}).value < 0.2
     with pytest.raises(ValueError, match="too many items to list"):
-        protocol.channel.every_item()
+        protocol.channel._every_item()
 
 
 def test_the_most_records_that_there_may_be_are_few_enough() -> None:
