@@ -45,8 +45,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _number(item: pytest.Item) -> int:
-    return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:8], "big")
+def _number(nodeid: str) -> int:
+    return int.from_bytes(hashlib.sha256(nodeid.encode()).digest()[:8], "big")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no items of the cases that ``--cases`` leaves out: most of tens of thousands."""
+    yield
+    most, calls = metafunc.config.getoption("--cases"), metafunc._calls
+    if not most or len(calls) <= most or metafunc.definition.get_closest_marker("every_case"):
+        return
+    own = metafunc.definition.nodeid
+    chosen = sorted((call.id for call in calls), key=lambda case: _number(f"{own}[{case}]"))[:most]
+    metafunc._calls = [
+        call
+        for call in calls
+        if call.id in chosen or any(mark.name == "every_case" for mark in call.marks)
+    ]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,15 +75,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {
             item
             for own in cases.values()
-            for k, item in enumerate(sorted(own, key=_number))
+            for k, item in enumerate(sorted(own, key=lambda item: _number(item.nodeid)))
             if k < most or item.get_closest_marker("every_case")
         }
         for own in cases.values():  # of each test one case is repeated
-            for item in sorted(own, key=_number)[1:]:
+            for item in sorted(own, key=lambda item: _number(item.nodeid))[1:]:
                 item.stash[_AS_IT_IS] = True
     if part := config.getoption("--part"):
         place, parts = map(int, part.split("/"))
-        kept = {item for item in kept if _number(item) % parts == place}
+        kept = {item for item in kept if _number(item.nodeid) % parts == place}
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
@@ -90,7 +106,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if perturbation.numerical() and all(report.passed for report in reports):
         item._initrequest()
-        with perturbation.perturbed(_number(item) % 2**32):
+        with perturbation.perturbed(_number(item.nodeid) % 2**32):
             again = runtestprotocol(item, nextitem=nextitem, log=False)
         if any(report.failed for report in again):
             reports = again
@@ -110,8 +126,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What stays is not looked through again."""
-    gc.collect()
+    """What stays is not looked through again, nor once now for the little of it that does not."""
     gc.freeze()
     gc.enable()
 
