@@ -49,6 +49,11 @@ def _number(nodeid: str) -> int:
     return int.from_bytes(hashlib.sha256(nodeid.encode()).digest()[:8], "big")
 
 
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    """The order in which cases are chosen: slow ones after those that always run."""
+    return item.get_closest_marker("slow") is not None, _number(item.nodeid)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Make no items of the cases that ``--cases`` leaves out: most of tens of thousands."""
@@ -57,16 +62,31 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     if not most or len(calls) <= most or metafunc.definition.get_closest_marker("every_case"):
         return
     own = metafunc.definition.nodeid
-    chosen = sorted((call.id for call in calls), key=lambda case: _number(f"{own}[{case}]"))[:most]
-    metafunc._calls = [
-        call
-        for call in calls
-        if call.id in chosen or any(mark.name == "every_case" for mark in call.marks)
+    marks = {call.id: {mark.name for mark in call.marks} for call in calls}
+    chosen = sorted(marks, key=lambda case: ("slow" in marks[case], _number(f"{own}[{case}]")))[
+        :most
     ]
+    metafunc._calls = [
+        call for call in calls if call.id in chosen or "every_case" in marks[call.id]
+    ]
+
+
+LONG_EXAMPLES = {
+    "frequency.heavy",
+    "frequency.heavy.prefix_tree.PrefixExtension",
+    "frequency.planning.measured_errors.measure_errors",
+    "mechdesign.accounting.composition.compose",
+    "rangeq.grids.wavegrid.protocol.best",
+    "rangeq.local.smoothed.shaped",
+}
+"""Docstrings with examples that take seconds, which are slow tests: they can have no mark."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what ``--cases`` and ``--part`` do."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
     kept = set(items)
     if most := config.getoption("--cases"):
         cases = defaultdict(list)
@@ -75,11 +95,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {
             item
             for own in cases.values()
-            for k, item in enumerate(sorted(own, key=lambda item: _number(item.nodeid)))
+            for k, item in enumerate(sorted(own, key=_place))
             if k < most or item.get_closest_marker("every_case")
         }
         for own in cases.values():  # of each test one case is repeated
-            for item in sorted(own, key=lambda item: _number(item.nodeid))[1:]:
+            for item in sorted(own, key=_place)[1:]:
                 item.stash[_AS_IT_IS] = True
     if part := config.getoption("--part"):
         place, parts = map(int, part.split("/"))

@@ -61,8 +61,13 @@ def collected(place):
 
 
 def cases(wanted):
+    large = len(COLLECTED) - 1  # the last has six attributes of a million values each
     return [
-        pytest.param(place, id=f"{place}-{type(protocol).__name__}")
+        pytest.param(
+            place,
+            id=f"{place}-{type(protocol).__name__}",
+            marks=pytest.mark.slow if place == large else (),
+        )
         for place, (protocol, _) in enumerate(COLLECTED)
         if wanted(protocol)
     ]

@@ -195,6 +195,7 @@ def test_estimates_are_pooled_over_all_lengths_that_decide_a_text():
         assert abs(own.value - expected) < 0.3 * own.variance**0.5
 
 
+@pytest.mark.slow
 def test_users_of_longer_prefixes_count():
     protocol = PrefixExtension(160, 3.0, text=True)
     aggregate = some_reports(protocol, 20_000)

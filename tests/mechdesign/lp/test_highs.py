@@ -33,6 +33,7 @@ def test_a_design_prints_nothing() -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
+@pytest.mark.slow
 def test_designs_in_threads_are_those_of_one() -> None:
     """The solver's own threads share a lock of its class, and refuse each other."""
     asked = [(n, alpha) for n in range(2, 7) for alpha in ("1/2", "9/10")] * 8

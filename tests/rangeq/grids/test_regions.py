@@ -101,6 +101,7 @@ def test_attributes_in_either_order(wave) -> None:
     ).value == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_more_values_than_cells() -> None:
     """300 x 200 values in 64 x 64 cells at most: regions are cut by parts of cells."""
     records = clusters(40_000, (300, 200), np.random.default_rng(2))

@@ -497,6 +497,7 @@ def test_a_wrong_probability_is_rejected() -> None:
     assert Simulated(client, held, 1500, 5, Misled).rejects(predicted)
 
 
+@pytest.mark.slow
 def test_privatize_and_simulate_agree() -> None:
     """Means and variances of all counts, over a population that is not even; 5.5 standard errors,
     for fewer than 100 counts.

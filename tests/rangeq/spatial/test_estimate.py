@@ -114,6 +114,7 @@ def test_what_is_no_map(city, found) -> None:
 # ------------------------------------------------------------------------------------------ figures
 
 
+@pytest.mark.slow
 def test_cells_are_drawn_where_they_are(city, found) -> None:
     grid, points = city
     figure = plot.density_map(found)
