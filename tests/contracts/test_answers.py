@@ -60,13 +60,16 @@ def collected(place):
     return tuple(estimate_of(protocol, aggregate, values) for aggregate in (some, nobody))
 
 
+LONG = ("HDG", "LHIO", "MSW", "TDG", "HaarHRR2D", "HierarchicalHistogram2D")
+"""Protocols whose answers take a second."""
+
+
 def cases(wanted):
-    large = len(COLLECTED) - 1  # the last has six attributes of a million values each
     return [
         pytest.param(
             place,
             id=f"{place}-{type(protocol).__name__}",
-            marks=pytest.mark.slow if place == large else (),
+            marks=pytest.mark.slow if type(collecting(protocol)).__name__ in LONG else (),
         )
         for place, (protocol, _) in enumerate(COLLECTED)
         if wanted(protocol)

@@ -294,6 +294,7 @@ def test_recall_is_a_lower_bound():
     assert_allclose(np.mean(bounds), 0.8, atol=0.2)
 
 
+@pytest.mark.slow
 def test_the_planner_offers_what_finds_long_texts():
     task, short = HeavyHitters(512, text=True), HeavyHitters(64, text=True)
     assert task.names == ("PrefixExtension",)

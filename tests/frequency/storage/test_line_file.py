@@ -160,6 +160,7 @@ def test_odd_lines_are_what_the_slow_twin_says(odd, chunk, tmp_path, monkeypatch
     check(PROTOCOL, b"".join(ODD), path)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_mixture_of_lines_cut_and_changed_anywhere(data, tmp_path_factory):

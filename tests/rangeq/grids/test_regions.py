@@ -58,6 +58,7 @@ def wave():
     return collected(best({"x": 20, "y": 32}, 2.0, 40_000), records), records
 
 
+@pytest.mark.slow
 @given(st.integers(0, 19), st.integers(0, 19), st.integers(0, 31), st.integers(0, 31))
 @example(0, 0, 0, 20)  # by noise more than the whole row
 @settings(max_examples=40, deadline=None)

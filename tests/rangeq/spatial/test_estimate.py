@@ -79,6 +79,7 @@ def test_any_protocol_has_frequencies(city, system) -> None:
             found.users(found.grid.within(found.grid.corners[[0, -1, -1], [0, 0, -1]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (1, 24), (24, 1), (2, 1)])
 def test_streets_and_single_cells(shape) -> None:
     grid = SpatialGrid((5.0, 5.0), 2.0, shape, bearing=30)
