@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
+from _pytest.doctest import DoctestModule
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
@@ -52,6 +53,13 @@ def _number(nodeid: str) -> int:
 def _place(item: pytest.Item) -> tuple[bool, int]:
     """The order in which cases are chosen: slow ones after those that always run."""
     return item.get_closest_marker("slow") is not None, _number(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in the docstrings of tests, which have none."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
 
 
 @pytest.hookimpl(wrapper=True)

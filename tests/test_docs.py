@@ -38,10 +38,22 @@ TUTORIALS = "tutorials/"
 
 
 LONG = {
-    *("attack.md", "longitudinal.md", "shuffling.md", "tables.md", "add/range-protocol.md"),
+    *(
+        "attack.md",
+        "contingency.md",
+        "evaluate.md",
+        "longitudinal.md",
+        "shuffling.md",
+        "tables.md",
+        "add/range-protocol.md",
+    ),
     *("packages/rangeq.central.md", "protocols/counts/requirements.md"),
     *("protocols/grids/index.md", "protocols/grids/wave-grid.md"),
-    *("protocols/heavy/prefix-extension.md", "protocols/heavy/succinct-histogram.md"),
+    *(
+        "protocols/heavy/prefix-extension.md",
+        "protocols/heavy/succinct-histogram.md",
+        "protocols/heavy/unique.md",
+    ),
     *("protocols/ranges/index.md", "protocols/ranges/haar-hrr.md"),
     *("protocols/ranges/item-sets.md", "protocols/ranges/shaped.md"),
 }

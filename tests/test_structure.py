@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import statements
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mechdesign", "frequency", "rangeq")
 
@@ -57,7 +59,7 @@ def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
     A name that a face passes on counts as the module that defines it.
     """
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -96,7 +98,7 @@ def test_rooms_of_internals_are_entered_by_their_face(room: str) -> None:
         name
         for name, tree in trees_of_packages().items()
         if name not in inside
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.ImportFrom) and node.module in inside
     }
     assert direct == set()

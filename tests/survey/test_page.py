@@ -510,6 +510,7 @@ def test_a_changed_protocol_file_makes_no_report(
     assert not tab.run(visible("questions"))
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_keyboard_is_enough(tab: Browser, server: Server) -> None:
     opened(tab, server)

@@ -129,7 +129,8 @@ def test_what_is_refused():
             protocol.channel.privatize(wrong)
 
 
-@pytest.mark.parametrize("size", [10, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [10, 64])
 def test_the_frequent_ones_are_found(size):
     names = {name: share for name, share in NAMES.items() if len(name.encode()) <= size}
     protocol = PrefixExtension(8 * size, 4.0, text=True)

@@ -201,6 +201,7 @@ def test_a_strategy_is_saved_and_used_again(strategic, capsys):
     assert Ledger.open("budget.json").entries == budget.entries == ()
 
 
+@pytest.mark.slow
 def test_a_delta_ranks_gaussian_noise_with_the_others(strategic, capsys):
     people(20).to_csv("people.csv", index=False)
     promise = ("--epsilon", "1", "--delta", "1e-6")
