@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import statements
+from tests.sources import statements, trees
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mechdesign", "frequency", "rangeq")
@@ -24,11 +24,8 @@ def dotted(path: Path) -> str:
 @cache
 def trees_of_packages() -> dict[str, ast.Module]:
     """Of every file, the faces of packages too, whose names end in ``.__init__``."""
-    return {
-        dotted(path): ast.parse(path.read_text(encoding="utf-8"))
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return dict(zip(map(dotted, paths), trees(paths), strict=True))
 
 
 ROOMS = (
