@@ -14,9 +14,9 @@ demo: .venv/demo
 survey: .venv/demo
 	$(BIN)/python examples/survey/survey.py --out demo/survey $(if $(CHECK),--check)
 
-# One case of every test that is not slow, and all of those on pages and answers: minutes.
+# One case of every test that is not slow, without repeats, and all of those on pages and answers: minutes.
 test: check
-	$(BIN)/python -m pytest -n auto --dist worksteal --cases 1
+	$(BIN)/python -m pytest -n auto --dist worksteal --cases 1 --once
 
 # All cases, and the slow tests: an hour on two cores. PART=3/16: the fourth of sixteen parts.
 test-all: .venv/test

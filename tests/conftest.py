@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
+from _pytest.doctest import DoctestModule
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
@@ -45,12 +46,55 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _number(item: pytest.Item) -> int:
-    return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:8], "big")
+def _number(nodeid: str) -> int:
+    return int.from_bytes(hashlib.sha256(nodeid.encode()).digest()[:8], "big")
+
+
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    """The order in which cases are chosen: slow ones after those that always run."""
+    return item.get_closest_marker("slow") is not None, _number(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in the docstrings of tests, which have none."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Make no items of the cases that ``--cases`` leaves out: most of tens of thousands."""
+    yield
+    most, calls = metafunc.config.getoption("--cases"), metafunc._calls
+    if not most or len(calls) <= most or metafunc.definition.get_closest_marker("every_case"):
+        return
+    own = metafunc.definition.nodeid
+    marks = {call.id: {mark.name for mark in call.marks} for call in calls}
+    chosen = sorted(marks, key=lambda case: ("slow" in marks[case], _number(f"{own}[{case}]")))[
+        :most
+    ]
+    metafunc._calls = [
+        call for call in calls if call.id in chosen or "every_case" in marks[call.id]
+    ]
+
+
+LONG_EXAMPLES = {
+    "frequency.heavy",
+    "frequency.heavy.prefix_tree.PrefixExtension",
+    "frequency.planning.measured_errors.measure_errors",
+    "mechdesign.accounting.composition.compose",
+    "rangeq.grids.wavegrid.protocol.best",
+    "rangeq.local.smoothed.shaped",
+}
+"""Docstrings with examples that take seconds, which are slow tests: they can have no mark."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what ``--cases`` and ``--part`` do."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
     kept = set(items)
     if most := config.getoption("--cases"):
         cases = defaultdict(list)
@@ -59,15 +103,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = {
             item
             for own in cases.values()
-            for k, item in enumerate(sorted(own, key=_number))
+            for k, item in enumerate(sorted(own, key=_place))
             if k < most or item.get_closest_marker("every_case")
         }
         for own in cases.values():  # of each test one case is repeated
-            for item in sorted(own, key=_number)[1:]:
+            for item in sorted(own, key=_place)[1:]:
                 item.stash[_AS_IT_IS] = True
     if part := config.getoption("--part"):
         place, parts = map(int, part.split("/"))
-        kept = {item for item in kept if _number(item) % parts == place}
+        kept = {item for item in kept if _number(item.nodeid) % parts == place}
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
@@ -90,7 +134,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if perturbation.numerical() and all(report.passed for report in reports):
         item._initrequest()
-        with perturbation.perturbed(_number(item) % 2**32):
+        with perturbation.perturbed(_number(item.nodeid) % 2**32):
             again = runtestprotocol(item, nextitem=nextitem, log=False)
         if any(report.failed for report in again):
             reports = again
@@ -110,8 +154,7 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What stays is not looked through again."""
-    gc.collect()
+    """What stays is not looked through again, nor once now for the little of it that does not."""
     gc.freeze()
     gc.enable()
 

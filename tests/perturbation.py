@@ -10,13 +10,17 @@ of whole numbers, stays exact.
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
+import marshal
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,16 +186,32 @@ class _Wrapping(ast.NodeTransformer):
         return ast.copy_location(ast.Call(function, arguments, keywords), old)
 
 
+_HOW = importlib.util.MAGIC_NUMBER + Path(__file__).read_bytes()
+"""What code that is kept depends on, beside its source."""
+
+
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Modules are compiled anew if they have anything to wrap."""
+    """Modules are compiled in a way of their own if they have anything to wrap."""
 
     def get_code(self, fullname: str) -> types.CodeType | None:
-        source = self.get_data(self.path).decode("utf-8")
+        written = self.get_data(self.path)
+        source = written.decode("utf-8")
         if not any(word in source for word in (" @ ", "linalg", *(f"np.{f}" for f in _PRODUCTS))):
             return super().get_code(fullname)
+        # Kept beside what Python compiles, since every run and every worker imports all of them
+        kept = importlib.util.cache_from_source(self.path, optimization="wrapped")
+        mark = hashlib.sha256(_HOW + self.path.encode() + b"\0" + written).digest()
+        try:
+            found = self.get_data(kept)
+        except OSError:
+            found = b""
+        if found.startswith(mark):
+            return marshal.loads(memoryview(found)[len(mark) :])
         code: types.CodeType = compile(
             wrapped(source, self.path), self.path, "exec", dont_inherit=True
         )
+        if not sys.dont_write_bytecode:
+            self.set_data(kept, mark + marshal.dumps(code))
         return code
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -223,6 +223,7 @@ def agree_on_designs(step: int, path: Path) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_the_checker_finds_designs_optimal(tmp_path: Path) -> None:
     assert agree_on_designs(401, tmp_path) > 15
 
@@ -433,6 +434,7 @@ def refuse_alike(inputs: int, place: Path) -> Counter[str]:
     return refused
 
 
+@pytest.mark.slow
 def test_both_refuse_files_that_were_changed(tmp_path: Path) -> None:
     assert min(refuse_alike(80, tmp_path).values()) > 2
 

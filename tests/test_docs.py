@@ -10,6 +10,7 @@ import runpy
 from importlib.metadata import entry_points
 from inspect import isabstract, isclass
 from pathlib import Path
+from pydoc import locate
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +24,7 @@ from mechdesign.accounting import shuffled
 from mechdesign.cli import main
 from mechdesign.cli.program import parser
 from mechdesign.planning.planner import GROUP
+from tests.conftest import LONG_EXAMPLES
 from tests.flights_table import commands_in, write_flights
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -35,9 +37,38 @@ TUTORIALS = "tutorials/"
 """Pages whose blocks need what the blocks before them leave: `tests/test_tutorials.py`."""
 
 
+LONG = {
+    *(
+        "attack.md",
+        "contingency.md",
+        "evaluate.md",
+        "longitudinal.md",
+        "shuffling.md",
+        "tables.md",
+        "add/range-protocol.md",
+    ),
+    *("packages/rangeq.central.md", "protocols/counts/requirements.md"),
+    *("protocols/grids/index.md", "protocols/grids/wave-grid.md"),
+    *(
+        "protocols/heavy/prefix-extension.md",
+        "protocols/heavy/succinct-histogram.md",
+        "protocols/heavy/unique.md",
+    ),
+    *("protocols/ranges/index.md", "protocols/ranges/haar-hrr.md"),
+    *("protocols/ranges/item-sets.md", "protocols/ranges/shaped.md"),
+}
+"""Pages whose examples take seconds."""
+
+
 @pytest.mark.of_rounding  # results are printed, some of them next to where digits change
 @pytest.mark.every_case
-@pytest.mark.parametrize("page", sorted({*PAGES} - {"planning.md"}))  # below, with its commands
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in LONG else ())
+        for page in sorted({*PAGES} - {"planning.md"})  # below, with its commands
+    ],
+)
 def test_examples_print_what_is_shown(
     page: str,
     tmp_path: Path,
@@ -54,6 +85,12 @@ def test_examples_print_what_is_shown(
     assert not failed, capsys.readouterr().out
 
 
+def test_pages_and_docstrings_that_take_long_are_there() -> None:
+    assert {*PAGES} > LONG
+    assert all(locate(name) is not None for name in LONG_EXAMPLES)
+
+
+@pytest.mark.slow
 def test_commands_of_the_page_on_planning_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.sources import statements
+
 ROOTS = ("mechdesign", "frequency", "rangeq")
 MODULES = [
     name
@@ -133,7 +135,7 @@ def test_a_missing_section_is_found() -> None:
 
 def docstrings(source: str) -> Iterator[tuple[str, str]]:
     """The names and docstrings of a file, of its classes and of its functions."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (
             text := ast.get_docstring(node)
         ):

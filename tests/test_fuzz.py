@@ -86,6 +86,7 @@ def verdict_of(place: Path, seconds: float, data: bytes) -> str:
         return runner.tried(Costly(place), data, 0, runner.peak()).verdict
 
 
+@pytest.mark.slow
 def test_the_limits_are_those_that_are_promised_and_reject_what_takes_more(tmp_path: Path) -> None:
     """In a process of its own: one that has run other tests may have held more before."""
     assert (runner.SECONDS, runner.MEGABYTES, LONGEST) == (5, 500, 100_000)
@@ -149,6 +150,7 @@ class Stuck(Planted):
         return b"stuck"
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_is_found_and_ended() -> None:
     summary = runner.fuzz(Stuck, 1, 1, hang=1.0)
     assert summary.findings == [(0, "the process did nothing for 1.0 s")]

@@ -56,6 +56,7 @@ def test_nothing_large_is_loaded_and_nobody_is_warned(package: str) -> None:
     assert set(run(f"import sys, {package}; print(*sys.modules)").split()) & LATER == set()
 
 
+@pytest.mark.slow
 def test_what_comes_later_is_what_the_environment_has() -> None:
     """No name of the list above is misspelt: each can be loaded, and is then seen."""
     here = {name for name in LATER if importlib.util.find_spec(name)}

@@ -6,9 +6,12 @@ import ast
 import collections
 import graphlib
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.sources import statements, trees
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("mechdesign", "frequency", "rangeq")
@@ -18,12 +21,11 @@ def dotted(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-TREES = {
-    dotted(path): ast.parse(path.read_text(encoding="utf-8"))
-    for package in PACKAGES
-    for path in sorted((ROOT / package).rglob("*.py"))
-}
-"""Of every file, the faces of packages too, whose names end in ``.__init__``."""
+@cache
+def trees_of_packages() -> dict[str, ast.Module]:
+    """Of every file, the faces of packages too, whose names end in ``.__init__``."""
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return dict(zip(map(dotted, paths), trees(paths), strict=True))
 
 
 ROOMS = (
@@ -33,15 +35,19 @@ ROOMS = (
     "frequency.oracles",
     "rangeq.core",
 )
-FACES = {
-    f"{package}.{alias.asname or alias.name}": f"{package}.{node.module}"
-    for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.pyi"))
-    for package in [dotted(path.parent)]
-    for node in ast.parse(path.read_text(encoding="utf-8")).body
-    if isinstance(node, ast.ImportFrom) and node.module
-    for alias in node.names
-}
-"""Every name that a face passes on, and the module that defines it."""
+
+
+@cache
+def faces() -> dict[str, str]:
+    """Every name that a face passes on, and the module that defines it."""
+    return {
+        f"{package}.{alias.asname or alias.name}": f"{package}.{node.module}"
+        for path in sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.pyi"))
+        for package in [dotted(path.parent)]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
 def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
@@ -50,14 +56,14 @@ def imported(tree: ast.Module, files: Iterable[str]) -> set[str]:
     A name that a face passes on counts as the module that defines it.
     """
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None, "imports are absolute"
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    names |= {FACES[name] for name in names if name in FACES}
+    names |= {faces()[name] for name in names if name in faces()}
     return names & set(files)
 
 
@@ -74,21 +80,26 @@ def circle(trees: Mapping[str, ast.Module]) -> list[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_files_import_each_other(package: str) -> None:
-    assert circle({name: tree for name, tree in TREES.items() if name.startswith(package)}) == []
+    assert (
+        circle(
+            {name: tree for name, tree in trees_of_packages().items() if name.startswith(package)}
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_rooms_of_internals_are_entered_by_their_face(room: str) -> None:
-    inside = [name for name in TREES if name.startswith(f"{room}.")]
+    inside = [name for name in trees_of_packages() if name.startswith(f"{room}.")]
     direct = {
         name
-        for name, tree in TREES.items()
+        for name, tree in trees_of_packages().items()
         if name not in inside
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.ImportFrom) and node.module in inside
     }
     assert direct == set()
-    assert any(name.startswith(f"{room}.") for name in FACES)
+    assert any(name.startswith(f"{room}.") for name in faces())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +125,7 @@ def defined(kind: type[ast.FunctionDef] | type[ast.ClassDef]) -> list[tuple[str,
     """Module and name of what is public at the top of a file."""
     return [
         (module, node.name)
-        for module, tree in TREES.items()
+        for module, tree in trees_of_packages().items()
         for node in tree.body
         if isinstance(node, kind) and not node.name.startswith("_")
     ]
@@ -129,7 +140,7 @@ FUNCTIONS: set[str] = set()
 
 
 def test_no_function_shares_its_name_with_a_module_beside_it() -> None:
-    modules = {module.removesuffix(".__init__") for module in TREES}
+    modules = {module.removesuffix(".__init__") for module in trees_of_packages()}
     shared = {
         f"{module}.{name}"
         for module, name in defined(ast.FunctionDef)

@@ -3,12 +3,14 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from examples.three_trusts import DELTA, QUESTIONS, TRUSTED, N, Point, best, drawn
 from mechdesign import plan
 from mechdesign.accounting import shuffled
 
 
+@pytest.mark.slow
 def test_a_point_is_the_best_of_a_plan_and_keeps_the_promise() -> None:
     question, epsilon = next(iter(QUESTIONS)), Fraction(1, 4)
     found = plan("frequencies", 2, n=N, epsilon=epsilon, delta=DELTA, trust="shuffled")

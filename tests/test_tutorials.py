@@ -75,6 +75,7 @@ def clone(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_statistician_sees_what_is_shown(tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="the data come with the extra 'data'")
     text = (PAGES / "statistician.md").read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from frequency.clients import load_client
 from frequency.storage import load_protocol
 from mechdesign.cli import main
@@ -32,6 +34,7 @@ globalThis.fetch = async (path, options) => {
 """
 
 
+@pytest.mark.slow
 def test_a_report_goes_the_whole_way(tmp_path, monkeypatch, capsys):
     test_docs.test_examples_print_what_is_shown("clients.md", tmp_path, monkeypatch, capsys)
     folder = Path.cwd()  # which the page makes

@@ -65,6 +65,7 @@ def test_a_report_is_that_of_the_array_path(protocol, values):
         assert len(payload) == description["bytes"] == protocol.report_dtype.itemsize
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", [heavy.UniqueHeavyHitter(8, 1.0)])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_users_without_an_item_report_as_arrays_do(protocol, wrapped):

@@ -369,6 +369,7 @@ def load_error(content: Any, words: str = "undefined") -> str:
     return error
 
 
+@pytest.mark.slow
 def test_whatever_character_of_a_description_is_changed_is_noticed():
     """Each in turn is replaced, left out, and doubled."""
     text = json.dumps(frequency.OLH(5, 1.0).client())

@@ -225,6 +225,7 @@ CHANGED = {
 """Steps in which one number is one too small."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGED)
 def test_one_word_of_a_description_shows(name: str, in_node: Any) -> None:
     case, key, change = CHANGED[name]
@@ -288,6 +289,7 @@ WRONG_IN_NODE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG_IN_NODE)
 def test_one_word_of_javascript_shows(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     case, file, right, wrong = WRONG_IN_NODE[name]

@@ -310,6 +310,7 @@ def interrupting(call: Callable[[], Any], line: int) -> bool:
 left_open = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
+@pytest.mark.slow
 @left_open
 def test_an_interrupt_at_any_line_leaves_the_old_state_or_the_new_one(tmp_path: Path) -> None:
     path, description = tmp_path / "state", QUESTION.client(changes=2)
@@ -337,6 +338,7 @@ def test_an_interrupt_at_any_line_leaves_the_old_state_or_the_new_one(tmp_path: 
     assert {file.name for file in tmp_path.iterdir()} == {"state"}
 
 
+@pytest.mark.slow
 @left_open
 def test_a_start_is_interrupted_at_any_line(tmp_path: Path) -> None:
     description, line, seen = QUESTION.client(), 0, set[bool]()
@@ -422,6 +424,7 @@ def test_the_standard_library_alone(tmp_path: Path) -> None:
     assert HRR(8, 1).aggregate(HRR(8, 1).single_reports_from_bytes(reports)).n == 3
 
 
+@pytest.mark.slow
 def test_a_client_of_two_days_has_the_joint_law(tmp_path: Path) -> None:
     """By words that are drawn at random: how often both days send the same report.
 

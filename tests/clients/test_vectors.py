@@ -277,6 +277,7 @@ def answers(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_javascript_makes_these_reports_and_refuses_these_values(tmp_path: Path) -> None:
     requests, expected = [], []
     for family in FAMILIES:

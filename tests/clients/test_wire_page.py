@@ -182,6 +182,7 @@ TEXTS = ("protocol", "wire", "epsilon", "odds", "digest", "name", "names", "labe
 """Keys of a description whose texts are no integers, even of digits."""
 
 
+@pytest.mark.slow
 def test_integers_are_texts_where_the_page_says():
     """No others are in the vectors; and of those both clients read smaller ones as texts, too."""
     line = section("## Numbers and texts").split("**Integers in JSON**")[1].split("\n- ")[0]

@@ -455,6 +455,7 @@ class OracleContract:
 
     # ---------------------------------------------------------------------------------- simulation
 
+    @pytest.mark.slow  # moments of many users, below, are quick
     def test_simulation_of_two_users_has_the_distribution(self):
         """Every pair of reports, hence the exact distribution of the aggregate."""
         oracle, reports, _, P, _ = self.enumerated((3, 1))
@@ -570,6 +571,7 @@ class OracleContract:
         assert oracle.aggregate(oracle.privatize(values, np.random.default_rng(0))).n == 1000
         assert len(oracle.privatize(values[:701], np.random.default_rng(0))) == 701
 
+    @pytest.mark.slow
     def test_a_million_users(self):
         oracle, n = self.make(5, 1.0), 1_000_000
         values = self.values(5, n)

@@ -60,9 +60,17 @@ def collected(place):
     return tuple(estimate_of(protocol, aggregate, values) for aggregate in (some, nobody))
 
 
+LONG = ("HDG", "LHIO", "MSW", "TDG", "HaarHRR2D", "HierarchicalHistogram2D")
+"""Protocols whose answers take a second."""
+
+
 def cases(wanted):
     return [
-        pytest.param(place, id=f"{place}-{type(protocol).__name__}")
+        pytest.param(
+            place,
+            id=f"{place}-{type(protocol).__name__}",
+            marks=pytest.mark.slow if type(collecting(protocol)).__name__ in LONG else (),
+        )
         for place, (protocol, _) in enumerate(COLLECTED)
         if wanted(protocol)
     ]

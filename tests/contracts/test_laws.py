@@ -378,11 +378,13 @@ def test_discrete_laplace(alpha):
     near(law_of_noise(DiscreteLaplace(alpha=alpha).draw), laplace(alpha))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(2, 3)])
 def test_one_side_of_discrete_laplace(alpha):
     near(law_of_noise(DiscreteLaplace(alpha=alpha).geometric), geometric(alpha))
 
 
+@pytest.mark.slow
 def test_one_side_in_two_parts(monkeypatch):
     """G = U + 4 T: the law of U is measured, in digits of one bit; T is a table's, as above, and
     the sum is seen.
@@ -591,6 +593,7 @@ def test_a_leak_of_a_release_shows():
         check_mechanism(MECHANISMS["krr"])
 
 
+@pytest.mark.slow
 def test_a_leak_of_noise_shows():
     with patch.object(DiscreteLaplace, "_powers", property(leaky_powers)):
         for noise in (
@@ -618,6 +621,7 @@ def law_of_other(oracle):
     return law_of_bit(lambda rng: int(oracle.privatize([1], rng)["bits"][0, 0]) & 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("oracle", [frequency.OUE(3, 1.0), frequency.SUE(3, 1.0)])
 def test_bits_of_many_digits(oracle):
     """Of the weights for epsilon itself; that all bits of a word are alike and apart from each
@@ -629,6 +633,7 @@ def test_bits_of_many_digits(oracle):
         assert law_of_other(oracle) == {1: leaky, 0: 1 - leaky}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numerator", [0, 1, WORD // 3, WORD - 1])
 def test_bits_of_any_digits(numerator):
     def draw(rng):

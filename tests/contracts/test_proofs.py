@@ -296,6 +296,7 @@ def test_the_proof_states_the_law_without_an_item(epsilon):
     assert items.items == "an item"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("PaddedSets")])
 def test_the_law_of_a_random_item_lies_between_those_of_items(name):
     """What a set's report is likely to be is no more than what some item's is, and no less."""

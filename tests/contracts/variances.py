@@ -189,6 +189,7 @@ class VarianceContract:
         sample = self.sampled(name, epsilon, population)
         check(sample, bands["told"], bands["predicted"], bands["covered"])
 
+    @pytest.mark.slow
     def test_wrong_variances_are_rejected(self, wrong):
         entry = self.entries[wrong]
         sample = self.sampled(wrong, self.planted_at, self.planted_in)

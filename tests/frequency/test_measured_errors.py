@@ -197,6 +197,7 @@ def test_the_frequent_ones_are_found_or_not():
         assert row.answered < 0.5
 
 
+@pytest.mark.slow
 def test_long_texts_are_simulated():
     survey = Survey(PrefixExtension(80, 6.0, True), Schema([Text("city", 10)]))
     cities = ["Reykjavík"] * 4000 + ["Garðabær"] * 2000
@@ -235,6 +236,7 @@ def test_tables_of_any_kind_and_encoded_ones():
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_many_attributes_and_items_are_asked_about_in_part():
     many = Schema([Boolean(f"b{k}") for k in range(40)])
     table = {name: [True, False] for name in many.names}

@@ -358,6 +358,7 @@ def test_what_stays_positive_is_what_sorting_finds(values, b):
     assert total == pytest.approx(expected[1], rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=40)
 @given(estimates.filter(lambda values: values.size <= 6))
 def test_norm_sub_over_all_supports(values):
@@ -427,6 +428,7 @@ def cut_by_thresholds(values):
     return [1 / v.count(max(v)) if x == max(v) else 0.0 for x in v]
 
 
+@pytest.mark.slow
 @settings(SETTINGS, max_examples=200)
 @given(
     stn.arrays(np.float64, st.integers(1, 9), elements=st.integers(-16, 40).map(lambda k: k / 64))
@@ -593,6 +595,7 @@ def posterior_mean(value, deviation, users, s):
     return simpson(np.exp(density) * x, x=t) / simpson(np.exp(density), x=t)
 
 
+@pytest.mark.slow
 def test_power_integrates_as_a_plain_quadrature():
     rng = np.random.default_rng(11)
     for _ in range(250):

@@ -68,6 +68,7 @@ def test_marginals_are_of_three_attributes_unless_it_is_said():
     assert plan_survey("marginals", four, "a", epsilon=1, n=1000).survey.protocol.k == 1
 
 
+@pytest.mark.slow
 def test_one_of_the_protocols_may_be_asked_for():
     found = plan_survey("ranges", PEOPLE, "age", epsilon=1, n=1000, protocol="HH_4 OUE")
     assert found.chosen.name == "HH_4 OUE" != found.plan.best.name
@@ -139,6 +140,7 @@ def test_which_attributes_a_task_takes(task, names, message):
         plan_survey(task, PEOPLE, names, epsilon=1, n=1000)
 
 
+@pytest.mark.slow
 def test_conjunctions_of_labels_alone() -> None:
     told = plan_survey("conjunctions", PEOPLE, ["sex", "smokes"], epsilon=1, n=1000).survey
     records = {"sex": ["female", "male"] * 500, "smokes": [False, True] * 500}

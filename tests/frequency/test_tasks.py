@@ -39,6 +39,7 @@ def measured_rmse(
     return math.sqrt(np.mean(np.square(errors)))
 
 
+@pytest.mark.slow
 def test_plans_name_the_recommended_post_processing() -> None:
     told = str(chosen(24, 1.0, 3000))
     shuffled = str(plan("frequencies", 4, n=3000, epsilon=1.0, delta="1e-6", trust="shuffled"))
@@ -148,6 +149,7 @@ def test_more_users_shrink_every_error_alike_but_for_confusion() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_protocol_whose_fitted_marginals_err_least_is_taken():
     for domain in ({"a": 5, "b": 2, "c": 2}, [2] * 12):
         found = plan("marginals", domain, n=10_000, epsilon=1)

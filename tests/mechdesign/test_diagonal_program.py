@@ -128,6 +128,7 @@ def test_sums_that_no_table_has_are_refused():
     assert program.table(too_much) is None
 
 
+@pytest.mark.slow
 def test_designs_of_many_counts_use_it():
     found = design(65, NINE, L0(), ["WH", "RM", "CM", "S"])
     assert found.certificate.gap == 0

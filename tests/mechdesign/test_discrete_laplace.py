@@ -62,6 +62,7 @@ def test_powers_are_enclosed(alpha, exponent, bits):
     assert high - low <= 2
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.fractions(min_value=Fraction(1, 1000), max_value=1).filter(lambda a: a < 1),

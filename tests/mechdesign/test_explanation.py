@@ -354,6 +354,7 @@ def test_claims_about_more_than_one_step_are_told_apart(neighbours, words):
     )
 
 
+@pytest.mark.slow
 @given(explanations())
 @settings(deadline=None)
 def test_biases_by_enumeration(told):

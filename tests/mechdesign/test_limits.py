@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ SECONDS, MEGABYTES = 6, 200
 """Two seconds are promised; tests may share the machine. Of memory, beyond what loading takes."""
 
 
-def primes() -> Iterator[int]:
-    return (p for p in count(10007, 2) if all(p % k for k in range(3, 1 + int(p**0.5), 2)))
-
-
-PRIMES = list(islice(primes(), 6000))
+@cache
+def primes() -> list[int]:
+    found = (p for p in count(10007, 2) if all(p % k for k in range(3, 1 + int(p**0.5), 2)))
+    return list(islice(found, 6000))
 
 
 def long(digits: int, seed: int) -> str:
@@ -66,44 +65,57 @@ def claimed(
     }
 
 
-LONG = f"{long(240_000, 3)}/{long(240_000, 5)}"
-COPRIME = [f"1/{p}" for p in PRIMES]
+@cache
+def long_fraction() -> str:
+    return f"{long(240_000, 3)}/{long(240_000, 5)}"
 
-MECHANISMS = {
-    "metric, long alpha": {"alpha": f"0x1/{long(6000, 3)}", **metric(60), **uniform(60, 60)},
-    "metric, every distance": {**metric(200), **uniform(20, 200)},
-    "metric, certificate": {**metric(250), **uniform(2, 250), **claimed()},
-    "long alpha": {"alpha": LONG},
-    "long entry, wrong sum": {"denominator": long(400_000, 3), "weights": [[long(400_000, 5)]]},
-    "long decimals": {"denominator": "9" * 900_000},
-    "wide, all": {"neighbours": "all", **uniform(1, 180_000)},
-    "wide, reach": {"neighbours": 1000, **uniform(1, 180_000)},
-    "wide, fractional power": {**uniform(1, 100_000), **claimed("9999/100")},
-    "square, reach": {"neighbours": 200, **uniform(400, 400)},
-    "square, certificate": {**uniform(400, 400), **claimed()},
-    "all, certificate": {"neighbours": "all", **uniform(1, 2000), **claimed()},
-    "long objective": claimed(objective=LONG),
-    "long power": claimed(LONG),
-    "many properties": claimed(properties=["WH"] * 100_000),
-    "different properties": {
-        **uniform(300, 300),
-        **claimed(properties=[f"OR:{x}" for x in COPRIME]),
-    },
-    "short name of a long number": claimed(properties=["OR:1e-99999"] * 60),
-    "coprime prior": {**uniform(1, len(PRIMES)), **claimed(prior=COPRIME)},
-    "coprime costs": {**uniform(1, len(PRIMES)), **claimed(costs=[COPRIME])},
-    "coprime multipliers": {
-        **uniform(1, len(PRIMES)),
-        **claimed(multipliers={"privacy": {str(r): x for r, x in enumerate(COPRIME)}}),
-    },
-}
 
-LEDGERS: dict[str, list[Any]] = {
-    "coprime": [(x, [x]) for x in COPRIME],
-    "long": [(LONG, None)],
-    "many": [("1/99991", None)] * 15_000,
-    "groups": [(f"{k}/{2**2040 + 1:#x}", [f"{g:x}" for g in range(50_000)]) for k in (1, 2)],
-}
+@cache
+def coprime() -> list[str]:
+    return [f"1/{p}" for p in primes()]
+
+
+def mechanisms() -> dict[str, dict[str, Any]]:
+    """Of files of mechanisms, what is not as usual: a second to make, and for slow tests."""
+    return {
+        "metric, long alpha": {"alpha": f"0x1/{long(6000, 3)}", **metric(60), **uniform(60, 60)},
+        "metric, every distance": {**metric(200), **uniform(20, 200)},
+        "metric, certificate": {**metric(250), **uniform(2, 250), **claimed()},
+        "long alpha": {"alpha": long_fraction()},
+        "long entry, wrong sum": {"denominator": long(400_000, 3), "weights": [[long(400_000, 5)]]},
+        "long decimals": {"denominator": "9" * 900_000},
+        "wide, all": {"neighbours": "all", **uniform(1, 180_000)},
+        "wide, reach": {"neighbours": 1000, **uniform(1, 180_000)},
+        "wide, fractional power": {**uniform(1, 100_000), **claimed("9999/100")},
+        "square, reach": {"neighbours": 200, **uniform(400, 400)},
+        "square, certificate": {**uniform(400, 400), **claimed()},
+        "all, certificate": {"neighbours": "all", **uniform(1, 2000), **claimed()},
+        "long objective": claimed(objective=long_fraction()),
+        "long power": claimed(long_fraction()),
+        "many properties": claimed(properties=["WH"] * 100_000),
+        "different properties": {
+            **uniform(300, 300),
+            **claimed(properties=[f"OR:{x}" for x in coprime()]),
+        },
+        "short name of a long number": claimed(properties=["OR:1e-99999"] * 60),
+        "coprime prior": {**uniform(1, len(primes())), **claimed(prior=coprime())},
+        "coprime costs": {**uniform(1, len(primes())), **claimed(costs=[coprime()])},
+        "coprime multipliers": {
+            **uniform(1, len(primes())),
+            **claimed(multipliers={"privacy": {str(r): x for r, x in enumerate(coprime())}}),
+        },
+    }
+
+
+def ledgers() -> dict[str, list[Any]]:
+    """Of files of ledgers, what was spent, and on whom."""
+    return {
+        "coprime": [(x, [x]) for x in coprime()],
+        "long": [(long_fraction(), None)],
+        "many": [("1/99991", None)] * 15_000,
+        "groups": [(f"{k}/{2**2040 + 1:#x}", [f"{g:x}" for g in range(50_000)]) for k in (1, 2)],
+    }
+
 
 LOAD = """
 import resource, sys, time
@@ -129,11 +141,11 @@ for line in sys.stdin:
 def test_every_small_file_is_soon_loaded_or_refused(tmp_path: Path) -> None:
     usual = {"alpha": "1/2", "neighbours": "adjacent", "certificate": None, **uniform(2, 2)}
     texts = {}
-    for name, change in MECHANISMS.items():
+    for name, change in mechanisms().items():
         content = {"format": formats.FORMAT, "version": 1, **usual, **change}
         content["digest"] = digest_of(content)
         texts["library", name] = texts["device", name] = json.dumps(content)
-    for name, spends in LEDGERS.items():
+    for name, spends in ledgers().items():
         entries = [
             {"epsilon": epsilon, "what": str(k), "people": people}
             for k, (epsilon, people) in enumerate(spends)
@@ -194,11 +206,11 @@ def test_a_larger_file_may_take_longer() -> None:
 
 def test_a_ledger_takes_no_epsilon_that_makes_its_sums_long() -> None:
     ledger, fit = Ledger(1), 152  # primes of 13 and 14 bits
-    for p in PRIMES[:fit]:
+    for p in primes()[:fit]:
         ledger.spend(Fraction(1, p), str(p))
     with pytest.raises(ValueError, match="more than 2048 bits"):
-        ledger.spend(Fraction(1, PRIMES[fit] * PRIMES[fit + 1]), "one more")
+        ledger.spend(Fraction(1, primes()[fit] * primes()[fit + 1]), "one more")
     assert len(ledger.entries) == fit
-    ledger.spend(Fraction(1, PRIMES[0]), "the same denominator")
+    ledger.spend(Fraction(1, primes()[0]), "the same denominator")
     with pytest.raises(ValueError, match="more than 2048 bits"):
         Ledger(Fraction(1, 2**2048))

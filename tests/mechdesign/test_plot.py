@@ -279,6 +279,7 @@ def test_l0d_against_d(n: int) -> None:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("low", "high", "some"),
     [(0.00013, 0.008, "1.001"), (0.03, 2.4, "1.1"), (0.25, 16, "2"), (12, 128, "1e+12")],

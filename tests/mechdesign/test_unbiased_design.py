@@ -96,6 +96,7 @@ def test_a_row_that_is_not_private_breaks_the_first_step():
     assert min(sum(x[:s]) for s in range(4)) < 0
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(0, 3), st.sampled_from(ALPHAS[1:]), st.data())
 def test_no_mechanism_has_less(n, more, alpha, data):
@@ -209,6 +210,7 @@ def test_mechanisms_with_properties_come_near(n, names, error):
     assert "no mechanism of this privacy" in str(found)
 
 
+@pytest.mark.slow
 def test_a_prior_weighs_the_counts():
     prior = ["7/8", "1/16", "1/16"]
     found = least_variance(2, NINE, ["F"], prior=prior)

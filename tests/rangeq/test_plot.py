@@ -18,6 +18,7 @@ def estimate():
     return protocol.estimate(protocol.simulate(COUNTS, np.random.default_rng(1)))
 
 
+@pytest.mark.slow
 def test_steps_band_deciles_and_truth(estimate) -> None:
     truth = COUNTS / COUNTS.sum()
     figure = plot.cdf(estimate, truth, confidence=0.9, xlabel="grade")

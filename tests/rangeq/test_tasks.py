@@ -148,6 +148,7 @@ def test_ranges_and_prefixes():
             check(item.name, squares, item.error)
 
 
+@pytest.mark.slow
 @pytest.mark.of_rounding  # what caches hold is compared with what is computed again
 def test_the_ranges_task_says_what_optimise_says():
     best, found = optimise(64, 1.0, 5_000), plan("ranges", 64, n=5_000, epsilon=1.0)
@@ -253,6 +254,7 @@ def test_the_rank_of_a_quantile():
         assert 0.5 < math.sqrt(np.mean(squares)) / item.error < 1
 
 
+@pytest.mark.slow
 def test_conjunctions_are_ranked_by_errors_on_reference_populations():
     sizes, n = [4, 4], 10_000
     found = plan("conjunctions", sizes, n=n, epsilon=1.0)
@@ -322,6 +324,7 @@ def test_users_of_conjunctions_are_searched_for():
     )
 
 
+@pytest.mark.slow
 def test_what_reads_no_report_never_wins():
     """Nor does its place in the table go without a word."""
     found = plan("conjunctions", [8, 8], epsilon=0.01, n=30)
@@ -409,6 +412,7 @@ def test_extremes_give_a_plan_or_a_typed_error(task, domain, details, n, epsilon
     assert str(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "domain", "details"), [tasks()[k] for k in (0, 2, 4, 6)])
 def test_the_impossible_is_unreachable(task, domain, details):
     with pytest.raises(Unreachable, match=r"with an epsilon of at most 16"):

@@ -155,6 +155,7 @@ def test_average_errors(name, epsilon, population) -> None:
     assert high - low < 1.5
 
 
+@pytest.mark.slow
 def test_the_variances_of_another_estimator_are_rejected() -> None:
     """Those a decomposed histogram had inherited: of the consistent estimate of the same levels."""
     suite, rng = TestRanges(), np.random.default_rng(0)
@@ -260,6 +261,7 @@ class TestSets(VarianceContract):
         return Sample(np.array(errors), np.array(told), None, np.array(covered))
 
 
+@pytest.mark.slow
 def test_means_of_values_by_key() -> None:
     """`Paired`: ratios of ranges, by the delta method."""
     rng, users = np.random.default_rng(0), 200_000

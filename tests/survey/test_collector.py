@@ -113,6 +113,7 @@ def test_what_is_refused(protocol: Path, tmp_path: Path) -> None:
     assert len(list(lines_of(tmp_path / "reports"))) == 1
 
 
+@pytest.mark.slow
 def test_a_body_that_is_announced_as_too_large_is_not_waited_for(
     protocol: Path, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def batch_of(items: np.ndarray | list[int]) -> bytes:
     return PROTOCOL.reports_to_bytes(np.array(items, "<u2").view(PROTOCOL.report_dtype))
 
 
+@pytest.mark.slow
 def test_a_request_has_at_most_so_many_reports(protocol: Path, tmp_path: Path) -> None:
     """One more makes nothing of others uncountable, nor do hundreds of thousands."""
     most = np.arange(10_000)
@@ -145,6 +147,7 @@ def test_a_request_has_at_most_so_many_reports(protocol: Path, tmp_path: Path) -
     assert aggregate_files(PROTOCOL, tmp_path / "reports").aggregate.n == 10_001
 
 
+@pytest.mark.slow
 def test_a_batch_is_known_by_its_key_and_by_its_id(protocol: Path, tmp_path: Path) -> None:
     """Whichever of them is the same when it is sent again, also after a restart."""
     first, other = batch_of([1, 2, 3]), batch_of([4, 5])
@@ -185,6 +188,7 @@ def test_more_is_remembered_than_can_be_on_its_way(monkeypatch: pytest.MonkeyPat
     assert most * 2 < keys  # of names, of which a batch has two
 
 
+@pytest.mark.slow
 def test_a_key_counts_once_also_after_a_restart(protocol: Path, tmp_path: Path) -> None:
     collector = Collector(protocol, tmp_path / "reports").start()
     assert collector.post(report(1), "a") == (200, '{"new":1}')
@@ -200,6 +204,7 @@ def test_a_key_counts_once_also_after_a_restart(protocol: Path, tmp_path: Path) 
     assert [key for _, key in lines_of(tmp_path / "reports")] == ["a", "SIGTERM", "SIGKILL"]
 
 
+@pytest.mark.slow
 def test_one_collector_writes_to_a_folder(protocol: Path, tmp_path: Path) -> None:
     with Collector(protocol, tmp_path / "reports") as collector:
         second = subprocess.run(
@@ -248,6 +253,7 @@ class Clients:
                     assert status == 503
 
 
+@pytest.mark.slow
 def test_a_killed_collector_loses_nothing_and_counts_nothing_twice(
     protocol: Path, tmp_path: Path
 ) -> None:
@@ -275,6 +281,7 @@ def test_a_killed_collector_loses_nothing_and_counts_nothing_twice(
     assert collected.aggregate.counts[:1200].tolist() == [1] * 1200
 
 
+@pytest.mark.slow
 def test_the_end_of_a_collector_waits_for_who_was_sending(protocol: Path, tmp_path: Path) -> None:
     collector = Collector(protocol, tmp_path / "reports").start()
     connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=20)
@@ -340,6 +347,7 @@ def many_files() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", ["nothing", "half a head", "half a body"])
 def test_connections_that_wait_keep_nobody_out(
     protocol: Path, tmp_path: Path, many_files: int, sent: str
@@ -353,6 +361,7 @@ def test_connections_that_wait_keep_nobody_out(
     assert len(list(lines_of(tmp_path / "reports"))) == 6
 
 
+@pytest.mark.slow
 def test_downloads_that_nobody_reads_keep_nobody_out(
     protocol: Path, tmp_path: Path, page: Path
 ) -> None:
@@ -367,6 +376,7 @@ def test_downloads_that_nobody_reads_keep_nobody_out(
         assert status == (200, '{"new":1}')
 
 
+@pytest.mark.slow
 def test_who_sends_is_not_closed_for_who_waits(protocol: Path, tmp_path: Path) -> None:
     """A client that came before others do, and sends slowly, if there are not too many."""
     folder = tmp_path / "reports"
@@ -381,6 +391,7 @@ def test_who_sends_is_not_closed_for_who_waits(protocol: Path, tmp_path: Path) -
             assert slow.recv(1000).startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [name for name in STALLED if name != "no reading"])
 def test_a_connection_that_waits_ends(protocol: Path, tmp_path: Path, sent: str) -> None:
     """The first one of it, and one on which a request was answered before."""
@@ -398,6 +409,7 @@ def test_a_connection_that_waits_ends(protocol: Path, tmp_path: Path, sent: str)
         assert collector.post(report(1), "a") == (200, '{"new":1}')
 
 
+@pytest.mark.slow
 def test_a_download_that_nobody_reads_ends(protocol: Path, tmp_path: Path, page: Path) -> None:
     folder = tmp_path / "reports"
     impatient = Collector(protocol, folder, page, "collector.SECONDS = 1.0").start()
@@ -407,6 +419,7 @@ def test_a_download_that_nobody_reads_ends(protocol: Path, tmp_path: Path, page:
     assert impatient.said.count("Traceback") == 0
 
 
+@pytest.mark.slow
 def test_who_leaves_writes_no_traceback(protocol: Path, tmp_path: Path, page: Path) -> None:
     """At whatever moment; a report that came whole is stored all the same."""
     whole = HEAD + b"Idempotency-Key: whole\r\nContent-Length: 10\r\n\r\n" + report(3)

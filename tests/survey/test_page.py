@@ -251,6 +251,7 @@ def test_an_answer_is_asked_shown_sent_and_counted(tab: Browser, tmp_path: Path)
     assert survey.aggregate(reports).counts.tolist() == [int(k == report[8]) for k in range(3)]
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_wrong_answers_are_refused_before_anything_is_drawn(tab: Browser, asking: Server) -> None:
     opened(tab, asking)
@@ -282,6 +283,7 @@ def test_wrong_answers_are_refused_before_anything_is_drawn(tab: Browser, asking
     assert asking.posts == []
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_answers_of_every_kind_mean_what_the_schema_says(tab: Browser, asking: Server) -> None:
     """At an epsilon at which a report says the truth."""
@@ -354,6 +356,7 @@ def test_bits_are_shown_of_reports_that_are_no_answers(
         assert told(tab) == {f"These {8 * len(payload)} bits": bits}
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_report_is_drawn_once_and_sent_until_it_is_acknowledged(
     tab: Browser, server: Server
@@ -377,6 +380,7 @@ def test_a_report_is_drawn_once_and_sent_until_it_is_acknowledged(
     assert tab.run("document.querySelector('[data-name=origin]').value") == ""
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_report_outlives_the_page(tab: Browser, server: Server) -> None:
     server.answers = [503]
@@ -410,6 +414,7 @@ def second(tab: Browser) -> Iterator[Browser]:
 WITHOUT_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined });"
 
 
+@pytest.mark.slow
 @in_a_browser
 @pytest.mark.parametrize(
     "answers", [[], [503], [None, 503]], ids=["at once", "later", "much later"]
@@ -462,6 +467,7 @@ def test_a_tab_sees_what_another_one_has_sent(
     assert server.posts[1][0] != server.posts[0][0]  # another person's
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_tab_goes_on_with_what_another_one_has_left(
     tab: Browser, second: Browser, server: Server
@@ -504,6 +510,7 @@ def test_a_changed_protocol_file_makes_no_report(
     assert not tab.run(visible("questions"))
 
 
+@pytest.mark.slow
 @in_a_browser
 def test_a_keyboard_is_enough(tab: Browser, server: Server) -> None:
     opened(tab, server)
@@ -546,6 +553,7 @@ CONTRAST = """
 """
 
 
+@pytest.mark.slow
 @in_a_browser
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [400, 1280])

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parent.parent.parent / "examples" / "survey" / "survey.py"
 
 
+@pytest.mark.slow
 def test_reports_are_counted_once_each(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", SCRIPT, "--check"],

@@ -215,6 +215,7 @@ def test_the_comparison_can_fail():
     assert reached.mean() < 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [8, 16, 33, 64])
 def test_rounding_loses(bits):
     """The sums themselves against their signs: never significantly worse, and clearly better where

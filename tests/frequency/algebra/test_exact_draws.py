@@ -37,6 +37,7 @@ def ratios_at_least(least):
 # ----------------------------------------------------------------------------- the truth or a lie
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     ratios_at_least(Fraction(1)),
@@ -146,6 +147,7 @@ def test_draw_at_every_threshold(ratio, k):
     assert np.concatenate(alone).tolist() == found.tolist()
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     ratios_at_least(Fraction(1)),
@@ -202,6 +204,7 @@ def test_root_is_below_and_tight(ratio):
     assert (found * (1 + Fraction(1, WORD))) ** 2 >= ratio
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(ratios_at_least(Fraction(1)), st.integers(1, 40))
 def test_root_of_any_degree_is_below_and_tight(ratio, degree):
@@ -353,6 +356,7 @@ def test_bernoulli_of_certain_things():
     assert not bernoulli(3, 0, Tape([0, 1, WORD - 1])).any()
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.one_of(

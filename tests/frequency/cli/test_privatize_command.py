@@ -114,6 +114,7 @@ def test_the_reports_are_those_of_the_slow_way(name, attributes, privatize, monk
         assert f"since they are outside: {key} {count}\n" in out
 
 
+@pytest.mark.slow
 def test_blocks_leave_no_trace_in_the_reports(privatize):
     """Without users who are left out they are those of one call for all, block ends or not."""
     columns, survey = {"age": cells(300_000)["age"]}, survey_of(AGE)

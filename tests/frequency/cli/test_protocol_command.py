@@ -49,6 +49,7 @@ def test_attributes_details_and_a_target_are_those_of_the_plan(protocol):
     assert load_protocol("both.json") == expected.survey
 
 
+@pytest.mark.slow
 def test_all_attributes_are_asked_for_unless_some_are_named(protocol):
     schema = PEOPLE.project(["age", "sex"])
     schema.save("two.toml")

@@ -104,6 +104,7 @@ def test_changed_aggregates_are_never_accepted(name: str) -> None:
     assert made >= AGGREGATES_EACH
 
 
+@pytest.mark.slow
 @every_oracle
 def test_forged_aggregates_are_accepted_only_if_possible_whatever_the_digest(name: str) -> None:
     oracle, accepted = ORACLES[name], 0

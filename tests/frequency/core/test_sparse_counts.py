@@ -167,6 +167,7 @@ def test_shapes_are_compared_before_anything_is_laid_out():
     assert Aggregate.from_bytes(message) != oracle.aggregate(oracle.privatize([1]))
 
 
+@pytest.mark.slow
 def test_a_thousand_reports_on_long_words():
     protocol = PrefixExtension(64, 2.0)
     rng = np.random.default_rng(3)

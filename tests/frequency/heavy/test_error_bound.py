@@ -307,6 +307,7 @@ def test_the_lower_bound_with_delta():
     assert lower_bound(10**9, 16, 1.0, 0.5) < 1e-5
 
 
+@pytest.mark.slow
 def test_the_lower_bound_with_delta_is_what_fanos_inequality_says():
     n, d, epsilon, delta = 3000, 500, 1.0, 1e-4
     value = max(

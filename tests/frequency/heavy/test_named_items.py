@@ -39,6 +39,7 @@ def test_of_what_can_be_listed_it_is_the_oracle_s():
     assert both.interval(0.95).low[0] == found.interval(0.95).low[0]
 
 
+@pytest.mark.slow
 def test_of_hashed_items_what_the_listed_ones_add_is_taken_away():
     """From the definition: means over the functions, and a linear system with the heavy ones."""
     protocol = PrefixExtension(32, 4.0)

@@ -129,7 +129,8 @@ def test_what_is_refused():
             protocol.channel.privatize(wrong)
 
 
-@pytest.mark.parametrize("size", [10, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [10, 64])
 def test_the_frequent_ones_are_found(size):
     names = {name: share for name, share in NAMES.items() if len(name.encode()) <= size}
     protocol = PrefixExtension(8 * size, 4.0, text=True)
@@ -195,6 +196,7 @@ def test_estimates_are_pooled_over_all_lengths_that_decide_a_text():
         assert abs(own.value - expected) < 0.3 * own.variance**0.5
 
 
+@pytest.mark.slow
 def test_users_of_longer_prefixes_count():
     protocol = PrefixExtension(160, 3.0, text=True)
     aggregate = some_reports(protocol, 20_000)
@@ -293,6 +295,7 @@ def test_recall_is_a_lower_bound():
     assert_allclose(np.mean(bounds), 0.8, atol=0.2)
 
 
+@pytest.mark.slow
 def test_the_planner_offers_what_finds_long_texts():
     task, short = HeavyHitters(512, text=True), HeavyHitters(64, text=True)
     assert task.names == ("PrefixExtension",)

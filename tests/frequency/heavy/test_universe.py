@@ -177,6 +177,7 @@ def test_parts_of_bytes(length, two_bytes):
     assert found.tolist() == completions(2, length, two_bytes).tolist()
 
 
+@pytest.mark.slow
 def test_possible_of_longer_words():
     """Random words of 3 to 8 bytes, near strings so that some are: against decoding."""
     rng = np.random.default_rng(4)

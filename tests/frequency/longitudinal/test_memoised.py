@@ -128,22 +128,18 @@ def sent(question: Memoised, values: list[int], rng: np.random.Generator) -> byt
     return b"".join(question.privatize(state, [value], rng).tobytes() for value in values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "values"),
     [
         (GRR(2, 1), [0]),
-        *(
-            pytest.param(protocol, values, marks=pytest.mark.slow)
-            for protocol, values in (
-                (GRR(3, 1), [2]),
-                (HRR(2, 1), [1]),
-                (GRR(2, 1), [0, 0]),
-                (GRR(2, 1), [0, 1]),
-                (GRR(2, 1), [1, 0, 1]),
-                (HRR(2, 1), [1, 1]),
-                (TABLE, [1]),
-            )
-        ),
+        (GRR(3, 1), [2]),
+        (HRR(2, 1), [1]),
+        (GRR(2, 1), [0, 0]),
+        (GRR(2, 1), [0, 1]),
+        (GRR(2, 1), [1, 0, 1]),
+        (HRR(2, 1), [1, 1]),
+        (TABLE, [1]),
     ],
 )
 def test_what_is_drawn_has_the_joint_law_of_all_days(protocol: Any, values: list[int]) -> None:

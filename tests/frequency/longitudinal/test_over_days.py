@@ -257,6 +257,7 @@ def test_a_change_costs_no_more_than_two_days() -> None:
     assert stated[0] == pytest.approx(sum(own))
 
 
+@pytest.mark.slow
 def test_the_least_change_is_found_as_often_as_said() -> None:
     """Of a rare item that some users come to have: by normal errors, 8 times in 10."""
     question, rng = Memoised(SubsetSelection(16, 1), total=2), np.random.default_rng(5)

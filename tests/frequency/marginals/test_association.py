@@ -151,6 +151,7 @@ def test_the_power_is_that_of_a_shifted_normal(kind: type[MarginalProtocol]) -> 
     )
 
 
+@pytest.mark.slow
 def test_p_value_critical_value_and_verdict_agree() -> None:
     rng = np.random.default_rng(6)
     protocol = InpHT(Domain({"a": 4, "b": 3}), 2, 1.0)
@@ -164,6 +165,7 @@ def test_p_value_critical_value_and_verdict_agree() -> None:
     assert flipped.p_value == pytest.approx(again.p_value, abs=5e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scales", [[3.0], [1.0, 1.0], [5.0, 0.2], [4.0, 2.0, 1.0, 1.0], [100.0, 1.0, 1.0]]
 )

@@ -232,6 +232,7 @@ def test_errors_shrink_with_the_budget_and_orders_agree():
     assert errors[2] < 0.02
 
 
+@pytest.mark.slow
 def test_failures_of_table_4_2():
     """Thesis Table 4.2 (taxi trips) at N = 2^18, epsilon = 0.1, on other skewed data: 120 of 120
     fail at d = 16, some at d = 8.

@@ -154,6 +154,7 @@ def model_of(domain, records, deviation, seed):
     return MarginalModel(domain, measured, told)
 
 
+@pytest.mark.slow
 def test_answers_of_many_attributes_are_those_of_their_neighbours(monkeypatch):
     domain = Domain({f"x{k}": 3 for k in range(7)})
     records = chain(7, 3, 20_000, np.random.default_rng(8))

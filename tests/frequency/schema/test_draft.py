@@ -152,6 +152,7 @@ def test_a_column_that_no_attribute_takes_is_left_out_alone(what):
         assert "a text, a number, true or false" in found.left_out["x"]
 
 
+@pytest.mark.slow
 def test_a_column_of_any_values_takes_its_own_draft():
     """Each value that may be in a column, with others of its kind: read as it was drafted."""
     kinds = {**VALUES, "texts with NUL": [f"{k}\0" for k in range(300)], "thirds": [Fraction(1, 3)]}

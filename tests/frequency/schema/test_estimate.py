@@ -103,6 +103,7 @@ def test_several_attributes_that_are_cut_are_interpolated_each():
     assert value == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_cut_range_holds_for_any_users_within_the_bins():
     survey = Survey(GRR(4, 3.0), Schema([DELAY]))
     rng, missed = np.random.default_rng(1), 0
@@ -142,6 +143,7 @@ def test_quantiles_of_whole_numbers_and_dates_are_such():
     assert months.quantile(1 / 24) == dt.date(2013, 1, 16)
 
 
+@pytest.mark.slow
 def test_quantiles_are_of_those_who_have_a_value():
     estimate, values = ages(400_000)
     told = np.array([one for one in values if one is not None], dtype=float)
@@ -373,6 +375,7 @@ def test_the_fraction_that_is_refused_is_the_one_that_was_given(phi):
             ask(phi)
 
 
+@pytest.mark.slow
 def test_an_estimate_says_what_it_can_do_and_what_is_to_be_known_of_it() -> None:
     schema = Schema([Boolean("smokes"), Numeric("age", low=0, high=9, whole=True)])
     rows = {"smokes": [True, False] * 50, "age": [3, 7] * 50}

@@ -62,6 +62,7 @@ def test_heat_maps_have_room(pair) -> None:
     assert scale.get_ylabel() == "fraction of the users"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "every"), [(40, 1), (41, 2)])
 def test_names_are_left_out_only_where_there_are_many(count, every) -> None:
     city = Categorical("city", [f"Town number {k}" for k in range(count)], missing="item")
@@ -72,6 +73,7 @@ def test_names_are_left_out_only_where_there_are_many(count, every) -> None:
         assert sorted(ticks(figure, "xy"[pair.index(city)])) == sorted(named)
 
 
+@pytest.mark.slow
 def test_what_is_within_the_noise_is_blank() -> None:
     values, (low, high) = noisy((6, 3))
     figure = joint_plot.heat_map((CHILDREN, ISLAND), values, (low, high), confidence=0.9)
@@ -89,6 +91,7 @@ def test_what_is_within_the_noise_is_blank() -> None:
     assert joint_plot.heat_map((CHILDREN, ISLAND), np.abs(values)).legends == []
 
 
+@pytest.mark.slow
 def test_a_map_without_a_coloured_cell_has_no_scale() -> None:
     values, _ = noisy((6, 3))
     for interval in (None, (values - 2, values + 2)):
@@ -108,6 +111,7 @@ def test_all_bins_are_as_wide_as_each_other() -> None:
     assert ticks(axes.figure, "x") == ["−60", "0", "15", "60", "600"]
 
 
+@pytest.mark.slow
 def test_many_bins_of_different_widths_have_ticks_at_equal_steps() -> None:
     cuts = [-10, -5, *range(21), 25, 30, 45, 60, 90, 120, 180, 360]
     delay = Numeric("delay", edges=cuts, whole=True)
@@ -143,6 +147,7 @@ def test_mosaics_have_room(group) -> None:
     assert [len(key.get_texts()) for key in figure.legends] == list(shape[1:])
 
 
+@pytest.mark.slow
 def test_narrow_columns_have_room_for_their_names() -> None:
     table = np.array([[0.9, 0.05], [0.001, 0.001], [0.001, 0.002], [0.002, 0.001], [0.03, 0]])
     work = Categorical("work", [f"occupation {k}" for k in range(5)])

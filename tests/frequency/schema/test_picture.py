@@ -100,6 +100,7 @@ def collected(schema, counts, seed):
     return SurveyEstimate(schema, protocol.estimate(protocol.aggregate(reports)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "sizes", "users"), [(flat_release, (60, 50), 60), (collected, (30, 20), 2000)]
 )
@@ -174,6 +175,7 @@ def test_the_cdf_shows_answers_and_deciles() -> None:
     assert bins.axes[0].get_xlim() == (-0.5, 30.5)
 
 
+@pytest.mark.slow
 def test_a_histogram_of_dates_has_dates(records) -> None:
     for figure in (records.plot("flown"), records.plot("flown", kind="histogram")):
         assert ticks(figure, "x")[:2] == ["2013", "Mar"]
@@ -252,6 +254,7 @@ def axis_labels(figure) -> set[str]:
     return {text for one in figure.axes for text in (one.get_xlabel(), one.get_ylabel())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "kind", "place", "measured"),
     [

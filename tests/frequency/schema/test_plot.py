@@ -91,6 +91,7 @@ def distribution(one, error=0.02):
     return values, (values - 2 * error, values + 2 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", ORDERED, ids=lambda one: f"{one.name}-{one.bins}")
 def test_distributions_have_room(one) -> None:
     values, interval = distribution(one)
@@ -164,6 +165,7 @@ def test_values_outside_are_drawn_and_said() -> None:
     assert legend(plot.cumulative(DELAY.cuts, [0, 0.5, 0.5, 1], xlabel="x")) == ["estimate"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("error", "steps"), [(0.2, True), (5, True), (400, True), (400, False)])
 def test_a_band_is_in_the_legend_where_it_is_in_the_plot(error, steps) -> None:
     values = np.linspace(46, 4610, 100)

@@ -185,6 +185,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path):
         list(parts)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_chopped_and_changed_batches_are_read_as_messages_are_or_refused(data, tmp_path_factory):

@@ -80,6 +80,7 @@ def test_linked_directories_are_listed_once_and_loops_are_refused(tmp_path):
     assert aggregate_files(PROTOCOL, top).aggregate.n == 8
 
 
+@pytest.mark.slow
 def test_a_thousand_directories_one_in_the_other(nested):
     here = os.getcwd()
     try:  # their paths together are longer than the system takes

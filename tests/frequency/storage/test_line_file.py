@@ -160,6 +160,7 @@ def test_odd_lines_are_what_the_slow_twin_says(odd, chunk, tmp_path, monkeypatch
     check(PROTOCOL, b"".join(ODD), path)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_mixture_of_lines_cut_and_changed_anywhere(data, tmp_path_factory):
@@ -181,6 +182,7 @@ def test_any_mixture_of_lines_cut_and_changed_anywhere(data, tmp_path_factory):
     check(protocol, content, path, data.draw(st.sampled_from([None, 1, 3])))
 
 
+@pytest.mark.slow
 def test_chunks_of_any_size_read_the_same(tmp_path, monkeypatch):
     lines = some_lines(PROTOCOL, 3000, keys=True) + some_lines(PROTOCOL, 3000, 2) + ODD[3:]
     rng = np.random.default_rng(1)
@@ -244,6 +246,7 @@ def test_the_keys_of_large_files_take_bounded_memory(tmp_path, monkeypatch):
     assert peaks[1] < 1.2 * peaks[0], peaks
 
 
+@pytest.mark.slow
 def test_more_keys_than_are_held_are_counted(tmp_path):
     """A million and some more, as they come."""
     count = line_file._KEYS + 1000
@@ -292,6 +295,7 @@ def test_a_file_that_was_replaced_is_refused(header, tmp_path):
         next(file.batches((0,), 7, Counter(), digest))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file_nor_with_its_lines(tmp_path):
     """Many lines, and one that is as long as they are together."""
     lines = b"".join(some_lines(PROTOCOL, 20_000))

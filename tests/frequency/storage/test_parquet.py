@@ -184,6 +184,7 @@ def test_damaged_files_are_refused_and_the_rest_goes_on(workers, tmp_path):
             break
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "users", "group"),
     [(GRR(5, 1.0), 300, 1 << 20), (OUE(9, 1.0), 5, 1 << 20), (HRR(16, 1.0, 2), 3, 2)],

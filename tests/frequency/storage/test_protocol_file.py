@@ -84,6 +84,7 @@ def test_a_small_file_cannot_ask_for_much(name, arguments, bound, tmp_path):
         load_protocol(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol",
     [
@@ -328,6 +329,7 @@ def test_a_file_that_nobody_could_read_is_not_written(monkeypatch, tmp_path):
             save(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "name", "sizes"),
     [

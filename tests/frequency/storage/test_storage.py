@@ -81,6 +81,7 @@ assert continues(protocol, aggregate, aggregate)
 """
 
 
+@pytest.mark.slow
 def test_only_parquet_files_need_pyarrow(tmp_path):
     """In a process that has none: what is about them says what it needs."""
     program = f"""

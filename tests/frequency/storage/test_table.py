@@ -59,6 +59,7 @@ def twin(text, separator=","):
     return {name: [row[k] or None for row in rows] for k, name in enumerate(header)}
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     rows=st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=6),
@@ -74,6 +75,7 @@ def test_what_the_standard_library_writes_is_read(rows, rest, chunk, tmp_path_fa
         assert read(path) == twin(text)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(lines=st.lists(st.text(alphabet='ab,"\n', max_size=6), min_size=1, max_size=6))
 def test_no_row_is_hidden_by_a_stray_quote(lines, tmp_path_factory):

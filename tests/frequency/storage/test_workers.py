@@ -90,6 +90,7 @@ def fatal(argument):
     return argument
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_is_an_error_of_this_library():
     with pytest.raises(WorkersLost, match="ended in the middle"), processes(2) as pool:
         list(in_order(pool, fatal, iter(range(5))))

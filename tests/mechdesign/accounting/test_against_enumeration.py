@@ -82,6 +82,7 @@ def positive_mean(law, n):
     return sum((p * max(total, Fraction(0)) for total, p in sums.items()), Fraction(0)) / n
 
 
+@pytest.mark.slow
 @given(table=tables(weights=(1, 2, 3, 5)), n=st.integers(1, 5), epsilon=EPSILONS)
 @settings(max_examples=8, deadline=None, derandomize=True)  # how near depends on the table
 def test_the_bounds_are_nearly_what_their_formulas_say(table, n, epsilon):
@@ -120,6 +121,7 @@ def test_epsilons_of_extreme_deltas(table, n, delta):
     assert least == 0 or bounds.delta_at_least(least) >= Fraction(delta) * Fraction(999, 1000)
 
 
+@pytest.mark.slow
 def test_more_users_and_larger_epsilons_tell_less():
     sizes = [shuffled(FAR, n) for n in (1, 3, 30, 10**7)]
     curve = [many.delta("0.3") for many in sizes]
@@ -291,6 +293,7 @@ def test_means_of_many_summands_lie_closely_between_the_bounds(times, far):
     assert found.upper(0.005).upper() <= exactly(exact * Fraction(1001, 1000))
 
 
+@pytest.mark.slow
 @given(data=st.data(), laws=st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_a_dominating_law_is_above_all(data, laws):

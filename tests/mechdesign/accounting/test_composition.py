@@ -34,6 +34,7 @@ def test_equal_pairs_are_exact(k):
         assert 0.96 * exact - 1e-12 <= composed.delta_at_least(epsilon) <= exact + 1e-12
 
 
+@pytest.mark.slow
 def test_different_tables_with_several_pairs():
     rng = np.random.default_rng(3)
     tables = [random_table(rng, 3, 2), random_table(rng, 2, 3), random_table(rng, 4, 2)]
@@ -53,6 +54,7 @@ def test_different_tables_with_several_pairs():
         assert composed.delta_at_least(epsilon) - 1e-12 <= exact <= composed.delta(epsilon) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["geometric", "explicit_fair", "weakly_honest"])
 def test_two_releases_of_named_tables(name):
     """Whatever neighbours the second is about."""
@@ -81,6 +83,7 @@ def test_many_releases_of_randomised_response(k):
             assert 0.9 * exact <= composed.delta_at_least(target) <= exact * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_basic_composition_is_an_upper_bound_and_delta_helps():
     composed = compose([named.geometric(8, alpha="9/10")] * 100)
     pure = 100 * math.log(10 / 9)
@@ -98,6 +101,7 @@ def test_a_million_releases_of_several_kinds():
     assert time.process_time() - start < 3
 
 
+@pytest.mark.slow
 def test_totals_beyond_what_is_searched_without_an_end():
     composed = compose([PrivacyLoss.pure(5)] * 1000)
     assert composed.epsilon("1e-6") == pytest.approx(5000)  # every answer may well be true
@@ -160,6 +164,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("losses", LISTED)
 def test_few_losses_are_listed_exactly(losses):
     together = PrivacyLoss.together(Counter(losses))
@@ -196,6 +201,7 @@ def test_too_many_losses_are_not_listed():
     assert PrivacyLoss.together({profile: 1}) == profile
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "losses",
     [[Fraction(k, 30) for k in range(1, 10)], [Fraction(1, 20)] * 40, [Fraction(1, 3), 2] * 9],
@@ -210,6 +216,7 @@ def test_what_floats_find_is_proved_and_near_the_least(losses):
         assert slow <= found * 1.001
 
 
+@pytest.mark.slow
 def test_floats_that_err_do_not_decide(monkeypatch):
     losses = [PrivacyLoss.pure(Fraction(k, 30)) for k in range(1, 10)]
     right = compose(losses).quick_epsilon("1e-6")

@@ -95,6 +95,7 @@ def test_the_divergence_of_two_counts_is_exact(ratio, alpha, centre):
     assert near(attacked, expected) or expected == attacked == 0 or ratio * alpha**2 > 1
 
 
+@pytest.mark.slow
 @given(data=st.data(), kinds=st.integers(2, 3), ratio=st.fractions(1, 6, max_denominator=8))
 @settings(max_examples=60, deadline=None)
 def test_no_collection_of_any_table_tells_more_than_is_proved(data, kinds, ratio):

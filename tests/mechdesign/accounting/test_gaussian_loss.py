@@ -137,6 +137,7 @@ def test_several_releases_of_gaussian_noise_add_up():
     assert many.epsilon_at_least("1e-6") == 0
 
 
+@pytest.mark.slow
 def test_the_profile_is_above_everywhere_and_near():
     for squared_mu in ("1e-4", 1, 50):
         loss = GaussianLoss(squared_mu)

@@ -404,6 +404,7 @@ for race in range(races):
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_spend_the_whole_budget_one_does(tmp_path):
     races = 400
     runs = [
@@ -431,6 +432,7 @@ def test_of_two_processes_that_spend_the_whole_budget_one_does(tmp_path):
         assert run.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_of_four_threads_that_spend_the_whole_budget_one_does(where, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -468,6 +470,7 @@ with Ledger.open(sys.argv[1], epsilon=1) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_a_ledger_that_has_every_spend_that_returned(tmp_path):
     path, random, returned = tmp_path / "ledger.json", np.random.default_rng(1), []
     for _ in range(5):
@@ -521,6 +524,7 @@ def test_shuffled_reports_cost_what_the_collection_tells_and_print_what_a_report
     assert len(ledger.entries) < 12
 
 
+@pytest.mark.slow
 def test_composed_epsilons_are_never_below_those_of_the_releases_themselves():
     table = named.geometric(4, alpha="2/3")
     ledger, releases = Ledger("9", delta="1e-6"), []
@@ -534,6 +538,7 @@ def test_composed_epsilons_are_never_below_those_of_the_releases_themselves():
     assert Ledger("1").delta == 0
 
 
+@pytest.mark.slow
 def test_disjoint_groups_compose_in_parallel_with_a_delta_too():
     ledger = Ledger("1.4", delta="1e-6")
     for group in ("north", "south", "west"):
@@ -621,6 +626,7 @@ def test_numbers_that_are_much_too_large():
         ledger.spend("1e200", "everything")
 
 
+@pytest.mark.slow
 def test_a_hundred_shuffled_collections_are_read_at_once(tmp_path):
     """Whether they are within the budget is worked out when more is spent."""
     path, reports = tmp_path / "ledger.json", shuffled(RESPONSE, 10**6)
@@ -705,6 +711,7 @@ def test_a_file_with_other_permanent_reports_is_refused(tmp_path, change):
         Ledger.load(path)
 
 
+@pytest.mark.slow
 def test_days_are_not_shuffled_unless_it_is_said():
     class Kept:
         keeps_reports = True
@@ -725,6 +732,7 @@ def test_days_are_not_shuffled_unless_it_is_said():
             ledger.spend(cost, "Tuesday", only_day=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [1, 4, 9])
 def test_groups_of_different_epsilons_take_few_bounds(each, monkeypatch):
     ledger = Ledger("10", delta="1e-6")

@@ -38,6 +38,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 9])
 @pytest.mark.parametrize("name", TABLES)
 def test_no_decomposition_gives_less_than_the_blanket(name, n):

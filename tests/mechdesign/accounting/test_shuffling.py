@@ -43,6 +43,7 @@ def test_enumeration_lies_between_the_bounds(table, n):
         assert bounds.delta_at_least(epsilon) <= exact + slack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_upper_bounds_are_those_of_the_blanket(n):
     """Exactly computed: the numbers of reports in each class are listed."""
@@ -86,6 +87,7 @@ def test_bounds_at_all_sizes(n, epsilon):
     assert bounds.delta(found) <= 1e-8 or found == bounds.local_epsilon
 
 
+@pytest.mark.slow
 def test_more_users_hide_more_and_a_larger_epsilon_takes_less_delta():
     table = named.krr(8, alpha="1/9")
     deltas = [shuffled(table, n).delta("0.3") for n in (2, 10, 100, 1000, 10**4)]
@@ -95,6 +97,7 @@ def test_more_users_hide_more_and_a_larger_epsilon_takes_less_delta():
     assert deltas[-1] == 0
 
 
+@pytest.mark.slow
 def test_several_pairs_are_charged_as_the_worst_one():
     table = random_table(np.random.default_rng(5), 7, 4)
     laws = TableLaws(table.sampler.weights)

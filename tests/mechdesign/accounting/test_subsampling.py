@@ -60,6 +60,7 @@ def test_amplification_is_attained():
     assert 1 / found.privacy.alpha == Fraction(11, 10)
 
 
+@pytest.mark.slow
 def test_samples_compose():
     table = named.geometric(8, alpha="9/10")
     alone = compose([table] * 50)

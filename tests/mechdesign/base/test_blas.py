@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from mechdesign.base.numbers import one_thread
 
 PROGRAM = """
@@ -75,6 +77,7 @@ print(json.dumps([before, seen[0], threads()]))
 """
 
 
+@pytest.mark.slow
 def test_functions_that_overlap_leave_as_many_threads_as_there_were() -> None:
     environment = {
         name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")

@@ -61,6 +61,7 @@ def test_the_ticks_of_matplotlib_do_collide() -> None:
     assert collisions(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(0.001, 1e9), (1, 1e12), (100, 300), (1000, 1100), (2, 2e6)])
 def test_logarithmic_axes(ends) -> None:
     figure, axes = panel("x")
@@ -160,6 +161,7 @@ def test_ink() -> None:
     assert ink_on(np.array([[1.0, 1, 1, 1], [0, 0, 0.5, 1]])).tolist() == ["black", "white"]
 
 
+@pytest.mark.slow
 def test_pictures_have_enough_points(tmp_path) -> None:
     from matplotlib.image import imread
 
@@ -172,6 +174,7 @@ def test_pictures_have_enough_points(tmp_path) -> None:
     assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_texts_in_each_others_place_are_found() -> None:
     """The check above rejects them, and what is cut off."""
     figure, axes = panel("x")
@@ -279,6 +282,7 @@ def crowded() -> Figure:
     return figure
 
 
+@pytest.mark.slow
 def test_a_legend_names_what_is_seen() -> None:
     figure = crowded()
     legend_above(figure)
@@ -302,6 +306,7 @@ def test_a_legend_names_what_any_panel_shows_once() -> None:
     assert legend_entries(figure)[1] == ["error"]
 
 
+@pytest.mark.slow
 def test_a_legend_of_what_nobody_sees_would_be_found() -> None:
     """The check of the pictures, which sees pixels: of lines below others, too."""
     figure = crowded()
@@ -314,6 +319,7 @@ def test_a_legend_of_what_nobody_sees_would_be_found() -> None:
     assert all(text.endswith("not") for text in found)
 
 
+@pytest.mark.slow
 def test_saved_texts_can_be_searched(tmp_path) -> None:
     figure, _ = panel("a label that is text")
     plot.save(figure, tmp_path / "figure.pdf")
@@ -322,6 +328,7 @@ def test_saved_texts_can_be_searched(tmp_path) -> None:
     assert b"/FontFile2" not in (tmp_path / "plain.pdf").read_bytes()
 
 
+@pytest.mark.slow
 def test_threads_take_turns_and_leave_settings_as_they_were() -> None:
     before, first, second = dict(rcParams), threading.Event(), threading.Event()
 

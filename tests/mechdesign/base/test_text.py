@@ -27,8 +27,15 @@ from mechdesign.base.text import (
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
 
-def test_every_control_character_is_escaped_and_every_letter_stays() -> None:
-    for code in range(0x110000):
+@pytest.mark.parametrize(
+    "codes",
+    [
+        pytest.param(range(0x3400), id="without ideographs"),
+        pytest.param(range(0x3400, 0x110000), id="all others", marks=pytest.mark.slow),
+    ],
+)
+def test_every_control_character_is_escaped_and_every_letter_stays(codes) -> None:
+    for code in codes:
         character = chr(code)
         kind, safe = unicodedata.category(character), printable(character)
         if kind[0] == "C" or kind in ("Zl", "Zp"):
@@ -193,6 +200,7 @@ SHARES = st.fractions(0, 1) | st.builds(
 )
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(SHARES, st.integers(0, 2), st.booleans())
 def test_a_percentage_never_claims_more_than_is_so(share, decimals, up):
@@ -211,6 +219,7 @@ def test_a_percentage_never_claims_more_than_is_so(share, decimals, up):
     assert (share == 1) == (value == 1)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.fractions(0, 10**9) | st.integers(1, 400).map(lambda k: Fraction(10) ** k / 3))
 def test_what_is_rounded_up_is_no_less_and_nearly_the_same(value):

@@ -32,6 +32,7 @@ def test_explain_prints_what_the_module_says(
     assert json.loads(capsys.readouterr().out) == told.to_dict()
 
 
+@pytest.mark.slow
 def test_explain_draws_a_page_and_json_stays_json(
     wm: Path, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

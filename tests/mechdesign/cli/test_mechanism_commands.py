@@ -285,6 +285,7 @@ def test_the_command_line_refuses_other_tables(content, reason, tmp_path, capsys
     assert reason in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_mechanism_for_totals(tmp_path, capsys):
     out = tmp_path / "total.json"
     words = f"design --n 3 --alpha 9/10 --loss total --property WH --out {out}".split()

@@ -10,6 +10,7 @@ from mechdesign import Ledger, plan
 from mechdesign.cli import main
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys):
     out, picture = tmp_path / "plan.csv", tmp_path / "plan.png"
     arguments = [
@@ -56,6 +57,7 @@ def test_the_command_on_several_days(capsys):
     assert "--detail days" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_on_ranges_and_attributes(capsys):
     assert main(["plan", "ranges", "--domain", "32", "--n", "100000", "--epsilon", "1"]) == 0
     printed = capsys.readouterr().out
@@ -102,6 +104,7 @@ def test_the_command_on_ranges_and_attributes(capsys):
     assert "strings of up to 2 bytes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_under_a_central_promise(capsys, tmp_path):
     given_ = {"n": 100_000, "epsilon": "0.25", "delta": "1e-8"}
     command = ["plan", "frequencies", "--domain", "64", "--n", "100000", "--epsilon", "0.25"]
@@ -225,6 +228,7 @@ def test_a_population_to_predict_errors_on_comes_from_a_file(tmp_path, capsys):
     assert "like must be 4 numbers, one for each item in order" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_records_to_predict_errors_on_come_from_a_file(tmp_path, capsys):
     path = tmp_path / "pilot.csv"
     given = ["plan", "conjunctions", "--domain", "a=4,b=3", "--n", "1000", "--epsilon", "1"]

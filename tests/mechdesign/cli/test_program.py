@@ -129,6 +129,7 @@ def test_other_errors_of_files_name_them_too(
     assert capsys.readouterr().err == f"mechdesign: {here}: Is a directory\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -278,6 +279,7 @@ def test_python_s_own_words_do_not_reach_the_user(
     assert capsys.readouterr().err == "mechdesign: nested too deeply\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
 def test_a_full_standard_output_is_said_in_words(wm: Path) -> None:
     line = [sys.executable, "-c", "import sys; from mechdesign.cli import main; sys.exit(main())"]

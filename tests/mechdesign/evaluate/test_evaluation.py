@@ -342,6 +342,7 @@ def test_the_order_of_a_set_is_no_other_question(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_byte_loses_one_case_at_most(tmp_path: Path) -> None:
     path = tmp_path / "errors.csv"
     given = {"protocols": {"GRR": PROTOCOLS["GRR"]}, "out": path, "repeats": 2}

@@ -76,6 +76,7 @@ def test_the_certificate_is_that_of_the_table(name, k, n, epsilon, delta, tmp_pa
     assert "shuffler is trusted" in str(design)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "k", "n", "epsilon", "delta"), CASES)
 def test_never_worse_than_randomised_response(name, k, n, epsilon, delta):
     design = designed(name, k, n, epsilon, delta)

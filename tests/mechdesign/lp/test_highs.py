@@ -8,6 +8,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -33,6 +34,7 @@ def test_a_design_prints_nothing() -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
+@pytest.mark.slow
 def test_designs_in_threads_are_those_of_one() -> None:
     """The solver's own threads share a lock of its class, and refuse each other."""
     asked = [(n, alpha) for n in range(2, 7) for alpha in ("1/2", "9/10")] * 8
@@ -56,15 +58,21 @@ def test_designs_in_threads_are_those_of_one() -> None:
 
 def test_an_interrupt_stops_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     solvers: list[threading.Thread] = []
-    join = threading.Thread.join
+    join, run, waited_for = threading.Thread.join, highspy.Highs.run, threading.Event()
 
     def interrupted(self: threading.Thread, timeout: float | None = None) -> None:
         if timeout == 0.1 and self not in solvers:
             solvers.append(self)
+            waited_for.set()
             raise KeyboardInterrupt
         join(self, timeout)
 
+    def later(self: highspy.Highs) -> highspy.HighsStatus:
+        assert waited_for.wait(60)  # or it may be done before anybody waits for it
+        return run(self)
+
     problem = program(20)
+    monkeypatch.setattr(highspy.Highs, "run", later)
     monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
         highs.solve(problem)

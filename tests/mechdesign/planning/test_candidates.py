@@ -32,6 +32,7 @@ def test_frequencies() -> None:
     assert all((item.n or 0) > 0 for item in least.candidates)
 
 
+@pytest.mark.slow
 def test_an_oracle_is_no_range_protocol() -> None:
     plan_ = plan("prefixes", 4, epsilon=1.0, n=1000, candidates=[Exclusion])
     ((name, why),) = plan_.refused

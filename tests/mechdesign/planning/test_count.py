@@ -88,6 +88,7 @@ def test_l0_follows_the_flowchart():
         assert all(each[short] for each in held for short in wanted)
 
 
+@pytest.mark.slow
 def test_small_errors_need_column_monotone_programs_and_large_groups_have_closed_forms():
     assert plan("count", 8, epsilon="0.1").best.name == "L2+CM"
     assert plan("count", 8, epsilon="0.1", loss="L1").best.name == "L1+CM"

@@ -112,6 +112,7 @@ def test_the_package_has_its_tasks_and_names_are_forgiving():
         assert plan(name, 12, n=10_000, epsilon=2).task.domain == 12
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_neither_tasks_nor_figures():
     code = (
         "import sys, mechdesign; mechdesign.plan; print([m for m in ('frequency', 'rangeq',"

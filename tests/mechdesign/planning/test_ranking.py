@@ -40,6 +40,7 @@ def test_rows_and_csv_hold_the_whole_table():
     assert found.rows()[0]["protocol"] == repr(found.best.protocol)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("toy")
 def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
     found = plan("toy", 5, n=10_000, error=0.02)

@@ -38,6 +38,7 @@ def test_the_promise_holds_for_every_candidate_and_a_per_cent_more_would_not(ite
         assert more.epsilon(DELTA) > EPSILON, f"{item.name}: a per cent more is too much"
 
 
+@pytest.mark.slow
 def test_the_ranking_is_another_than_the_local_one(items):
     local = plan("frequencies", 64, n=N, epsilon=EPSILON)
     assert [item.name for item in local.candidates][-1] == "GRR" == items.best.name
@@ -143,6 +144,7 @@ def test_few_reports_have_the_central_epsilon_which_always_serves(n):
     assert shuffled(found.best.protocol, n).epsilon(1e-8) <= 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("mixed")
 def test_the_largest_local_epsilon_is_16_or_the_central_one():
     for epsilon, largest in ((4, 16), (20, 20)):

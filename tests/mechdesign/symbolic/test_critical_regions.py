@@ -60,6 +60,7 @@ def test_every_design_is_explained(n, loss, properties, neighbours):
         assert piece.mechanism.at(alpha).loss(loss) == found.certificate.objective
 
 
+@pytest.mark.slow
 @statements
 def test_pieces_agree_with_designs_inside_and_at_breakpoints(n, loss, properties, neighbours):
     random = Random(n)

@@ -157,6 +157,7 @@ def test_the_closed_form_for_every_number_of_respondents(n):
         assert objectives(parametric(n, L0(), ["WH", "RM", "S"])) == [low, high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(2, 9))
 def test_the_closed_form_with_column_monotonicity(n):
     """WH + RM + CM: GM's loss up to 1/2, the bound of docs/notation.md from m/(m+1) on, m = n // 2.

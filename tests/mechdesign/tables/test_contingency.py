@@ -315,6 +315,7 @@ def test_intervals_cover():
     assert (narrow < 351).all()
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_biased_as_they_say():
     """One cell of 0 .. 2 by itself: its bias, exactly, for the table that came out."""
     axes = Axes({"answer": ["yes"]})

@@ -11,6 +11,7 @@ from mechdesign.tables.suppression_comparison import compare_suppression
 from tests.pictures import collisions, legend, ticks
 
 
+@pytest.mark.slow
 def test_it_has_a_line_for_each_entry_and_texts_have_room() -> None:
     labels = [["north", "a rather long name of the other region"], ["$18^39$", "40+", "unknown"]]
     counts = [[3, 12, 9], [20, 31, 0]]
@@ -79,6 +80,7 @@ def test_the_legend_names_what_any_of_the_panels_shows() -> None:
     assert collisions(figure) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cells", "panels"), [(39, 1), (60, 2), (120, 4)])
 def test_many_entries_are_in_panels_beside_each_other(cells: int, panels: int) -> None:
     counts = np.random.default_rng(1).poisson(8, cells)

@@ -94,6 +94,7 @@ def compared(tables: int, seed: int) -> int:
     return sum(differs(drawn(rng)) for _ in range(tables))
 
 
+@pytest.mark.slow
 def test_the_intervals_are_those_of_all_tables_published_alike() -> None:
     assert compared(40, 1) == 0
 

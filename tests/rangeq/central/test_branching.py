@@ -19,6 +19,7 @@ def chains(domain, size=1, below=()):
             yield from chains(domain, size * b, (b, *below))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 17, 30, 64, 100])
 @pytest.mark.parametrize("padded", [True, False])
 def test_best_branching_by_brute_force(domain, padded):

@@ -40,6 +40,7 @@ def test_errors_are_the_mean_variances_of_what_is_released(domain, epsilon):
     assert found.best.error == min(item.error for item in found.candidates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 3), (3, 40), (2, 40, 3), (9, 3, 10), (3, 9, 1)])
 def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
     unordered = [str(i) for i, size in enumerate(shape) if size <= 3]
@@ -88,6 +89,7 @@ def test_unordered_attributes_get_the_flat_histogram():
         assert found.best.error == pytest.approx(math.sqrt(single))
 
 
+@pytest.mark.slow
 def test_large_epsilon_leaves_nothing_for_trees():
     """Noise in whole users vanishes exponentially: to split epsilon costs more than it gains."""
     assert ranking(CuratedRanges(121), "1").best.name == "strategy"
@@ -164,6 +166,7 @@ def test_a_delta_admits_gaussian_noise():
         CuratedRanges(64, workload="cells")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ["local", "curator"])
 @pytest.mark.parametrize(
     ("task", "domain"), [("curated-ranges", 32), ("curated-marginals", (4, 3, 5))]
@@ -193,6 +196,7 @@ def test_a_curator_of_quantiles_keeps_an_epsilon_alone():
         plan("curated-ranges", 32, epsilon=1, delta="1e-6", trust="shuffled")
 
 
+@pytest.mark.slow
 def test_designs_that_take_long_are_left_to_those_who_ask_for_them():
     found = ranking(CuratedRanges(512, delta="1e-6"))
     assert {item.name for item in found.candidates} == {"flat", "tree", "wavelet", "gaussian"}

@@ -329,6 +329,7 @@ def test_other_files_are_refused(content, tmp_path):
         load_release(path)
 
 
+@pytest.mark.slow
 def test_shares_cover_and_are_those_of_the_total():
     """At 80 %: 300 releases cover too seldom for that with probability below 1e-6."""
     rng, covered, trials = np.random.default_rng(8), 0, 300

@@ -66,6 +66,7 @@ def curate(tmp_path, monkeypatch, capsys):
 ALL = ("age", "sex", "income")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [("age",), ("sex",), ("sex", "age"), ALL])
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet"])
 def test_the_release_is_that_of_python(curate, attributes, name):
@@ -96,6 +97,7 @@ def test_quantiles_are_those_of_python(curate, quantiles):
     assert str(expected) in out
 
 
+@pytest.mark.slow
 def test_nothing_is_printed_that_depends_on_the_table(curate):
     """Also of an empty one, and of those whose rows are clipped, left out or neither."""
     printed = set()
@@ -117,6 +119,7 @@ def test_nothing_is_printed_that_depends_on_the_table(curate):
     assert "values outside of age, income are in the end bins: how many is not said" in text
 
 
+@pytest.mark.slow
 def test_an_empty_table_is_released(curate):
     people(0).to_csv("people.csv", index=False)
     assert curate()[0] == 0
@@ -126,6 +129,7 @@ def test_an_empty_table_is_released(curate):
     assert curate("--force", table="people.parquet")[0] == 0
 
 
+@pytest.mark.slow
 def test_another_mechanism_may_be_named(curate):
     people(20).to_csv("people.csv", index=False)
     code, out, _ = curate("--mechanism", "flat")
@@ -152,6 +156,7 @@ def strategic(curate):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("promise", "options"),
     [
@@ -196,6 +201,7 @@ def test_a_strategy_is_saved_and_used_again(strategic, capsys):
     assert Ledger.open("budget.json").entries == budget.entries == ()
 
 
+@pytest.mark.slow
 def test_a_delta_ranks_gaussian_noise_with_the_others(strategic, capsys):
     people(20).to_csv("people.csv", index=False)
     promise = ("--epsilon", "1", "--delta", "1e-6")

@@ -757,6 +757,7 @@ def test_an_aggregate_of_nobody_has_no_answers(protocol, shape, asked, tmp_path,
     assert "aggregate.ldp holds no reports" in err
 
 
+@pytest.mark.slow
 def test_answers_take_no_library_that_they_do_not_need(asked, tmp_path):
     asked(SURVEYS["ranges"][0], people())
     given = ["query", "aggregate.ldp", "--protocol", "protocol.json", "--where", "18:", "--table"]
@@ -960,6 +961,7 @@ def test_pictures(name, questions, asked, tmp_path):
     assert "<svg" in target.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "text"),
     [

@@ -106,6 +106,7 @@ def off(estimate, given):
     return max(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SURVEYS)
 def test_rows_are_those_of_python(name, sample):
     protocol = SURVEYS[name]

@@ -132,6 +132,7 @@ def test_intervals_cover_the_true_quantile(name: str) -> None:
     assert stats.binom.cdf(beside, runs, 0.9) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_intervals_where_variances_are_not_known() -> None:
     for protocol in (
         HDG(DOMAIN, 1.0, 2000, granularity=2, line_granularity=3),

@@ -104,6 +104,7 @@ def test_hierarchies_hardly_help_in_three_dimensions():
     assert plain.average_variance() > 2 * CentralFlat((128,) * 3, 1.0).average_variance()
 
 
+@pytest.mark.slow
 def test_unequal_branchings_do_help_in_three_dimensions():
     """What the paper does not consider: few children below, many above. At 32^3 cells 0.865 of
     flat, at 64^3 0.576, at 128^3 0.369; at 16^3 flat is best.
@@ -122,6 +123,7 @@ def test_flat_of_several_attributes():
         assert CentralFlat(shape, 0.5).average_variance() == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_best_of_several_attributes_is_no_worse_than_integers():
     for shape in ((64, 64), (50, 12), (16, 16, 16)):
         found = best_branching(shape, 1.0)

@@ -156,6 +156,7 @@ def test_where_the_cdf_falls_the_middle_of_what_reaches_phi_counts() -> None:
     assert d.quantile([0.05, 0.3, 0.45, 0.51, 1.0]).tolist() == [0, 1, 1, 3, 3]
 
 
+@pytest.mark.slow
 def test_quantiles_lean_to_neither_side() -> None:
     """Where noise is many times a step of the cdf, the first item that reaches phi would be far too
     low.

@@ -77,6 +77,7 @@ def test_intervals_cover(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.mean(short) < 0.8
 
 
+@pytest.mark.slow
 def test_the_same_interval_at_every_call_and_wider_ones_for_more_confidence() -> None:
     records = people("normal", 5000, 3, 16, np.random.default_rng(4))
     for system in (HDG, TDG, LHIO):
@@ -117,6 +118,7 @@ def test_replicates_of_large_collections_are_not_kept(monkeypatch: pytest.Monkey
     assert estimate.answer(where).interval() == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "width"), [(HDG, 0.3), (MSW, 0.5)])
 def test_lists_of_values_have_intervals(kind: Any, width: float) -> None:
     rng = np.random.default_rng(31)

@@ -189,6 +189,7 @@ def errors_of_told(protocol: Any, times: int) -> tuple[Floats, float, Items]:
     return np.mean(squares, axis=0) / ranks, float(np.mean(together) / np.prod(ranks)), ranks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "oracle"), [(TDG, "OUE"), (TDG, "GRR"), (TDG, "OLH"), (HaarHRR2D, None)]
 )
@@ -270,6 +271,7 @@ def test_any_sizes_and_users(kind: Any, epsilon: float, users: int) -> None:
         assert ((one >= 0) & (one < sizes)).all()
 
 
+@pytest.mark.slow
 def test_a_thousand_values_and_one_attribute() -> None:
     rng = np.random.default_rng(8)
     for kind, sizes in ((HDG, [1000, 7]), (HDG, [50]), (HDG, [1]), (HaarHRR2D, [1000, 3])):

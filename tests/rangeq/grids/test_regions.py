@@ -58,6 +58,7 @@ def wave():
     return collected(best({"x": 20, "y": 32}, 2.0, 40_000), records), records
 
 
+@pytest.mark.slow
 @given(st.integers(0, 19), st.integers(0, 19), st.integers(0, 31), st.integers(0, 31))
 @example(0, 0, 0, 20)  # by noise more than the whole row
 @settings(max_examples=40, deadline=None)
@@ -101,6 +102,7 @@ def test_attributes_in_either_order(wave) -> None:
     ).value == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_more_values_than_cells() -> None:
     """300 x 200 values in 64 x 64 cells at most: regions are cut by parts of cells."""
     records = clusters(40_000, (300, 200), np.random.default_rng(2))

@@ -134,6 +134,7 @@ def test_records_have_most_entropy():
     assert (np.abs(tree.ravel() - true) > 6 * np.sqrt(true / 100_000)).any()
 
 
+@pytest.mark.slow
 def test_many_records_are_as_few_are():
     """They grow out of fewer: no record of these counts for more than another."""
     truth = population(30_000, 10)
@@ -162,6 +163,7 @@ def test_records_have_the_chance_of_users(n, users):
     assert abs(shares.var() / variance - 1) < 5 * np.sqrt(2 / times)
 
 
+@pytest.mark.slow
 def test_samples_of_too_many_values_are_refused():
     protocol, rng = WaveGrid([1 << 31, 4], 1.0), np.random.default_rng(12)
     records = np.stack([rng.integers(0, 1 << 31, 50), rng.integers(0, 4, 50)], axis=1)

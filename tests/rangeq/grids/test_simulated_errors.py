@@ -175,6 +175,7 @@ def test_what_is_known_of_systems() -> None:
         assert all(error > 0 for _, error in conjunction_errors(TDG, attributes, 1.0, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [HDG, TDG, RangeCALM, LHIO, HIO, MSW, Uniform])
 def test_a_guess_stands_for_the_population(system: Any) -> None:
     attributes = Domain.of([4, 4, 4])

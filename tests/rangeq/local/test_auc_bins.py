@@ -108,6 +108,7 @@ def test_more_users_take_more_bins() -> None:
         assert best_bins(kind, 10_000, 0.1).bins <= best_bins(kind, 10_000, 100.0).bins
 
 
+@pytest.mark.slow
 def test_the_noise_is_that_of_estimates() -> None:
     pairs = KINDS["tree"](16)
     told = auc_error(pairs, 50_000, 1.0, 0.25)

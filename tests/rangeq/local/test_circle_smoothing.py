@@ -306,6 +306,7 @@ def test_the_spectra_of_a_period(size: int, period: int) -> None:
     np.testing.assert_allclose(spectra, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_smooth_data_have_no_period() -> None:
     found = [
         len(model(64, 64, "even", 1000.0, seed)._spectra) - len(smoothing._parts(64, 64)[0])
@@ -334,6 +335,7 @@ def best_of_one_more(twin: Dense, shape: np.ndarray) -> float:
     return float(max(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "domain"), [(16, 13), (15, 12)])
 @pytest.mark.parametrize("kind", ["spikes", "ramp", "steps"])
 def test_the_shape_that_is_taken_in_raises_the_likelihood_most(
@@ -367,6 +369,7 @@ def test_the_shape_that_is_taken_in_raises_the_likelihood_most(
         assert not of._new_shapes(1, len(of._shapes))  # there is room for no more
 
 
+@pytest.mark.slow
 def test_spikes_have_heights_of_their_own_and_smooth_data_have_none() -> None:
     """0.3 were expected of even data; evidence must outweigh that, so fewer are found."""
     twin = np.zeros(64)
@@ -510,6 +513,7 @@ def test_frequencies_that_nobody_tells_are_guessed_from_the_others(size: int, do
     assert np.abs(np.cumsum(results[0].distribution().distribution) - truth).max() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [4, 5, 16, 64])
 def test_extreme_estimates(size: int) -> None:
     """No signal at all, far too much of it, and one frequency told."""

@@ -483,6 +483,7 @@ def arrangements(counts: tuple[int, ...]):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "people"),
     [

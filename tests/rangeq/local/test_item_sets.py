@@ -209,6 +209,7 @@ def test_wrong_arguments() -> None:
 # --- the size -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "base", [HierarchicalHistogram(65, 2.0, 4, "OUE"), OUE(65, 2.0)], ids=named
 )
@@ -252,6 +253,7 @@ def test_wrong_sizes(sizes) -> None:
 # --- two rounds -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more",
     [{}, {"oracle": "OLH", "ranges": Flat}, {"oracle": GRR, "ranges": HierarchicalHistogram}],

@@ -291,6 +291,7 @@ def test_batches_merge() -> None:
     )
 
 
+@pytest.mark.slow
 def test_foreign_and_damaged_aggregates_are_refused() -> None:
     protocol = shaped(30, 1.0, 1000)
     good = protocol.simulate(np.full(30, 10), np.random.default_rng(0))
@@ -580,6 +581,7 @@ def test_a_large_epsilon_loses_nothing(kind: str, domain: int, epsilon: float) -
         assert above(np.array(errors), limit)
 
 
+@pytest.mark.slow
 def test_an_estimate_that_has_not_converged_says_so(monkeypatch) -> None:
     protocol = shaped(64, 1.0, 10_000)
     aggregate = protocol.simulate(np.bincount([3], minlength=64) * 10_000, np.random.default_rng(1))

@@ -126,6 +126,7 @@ def test_the_maximum_of_the_likelihood_follows_the_noise_further() -> None:
     assert np.abs(maximum - truth).sum() > 1.5 * np.abs(fit.frequencies - truth).sum()
 
 
+@pytest.mark.slow
 def test_many_items_are_found_again() -> None:
     rng = np.random.default_rng(5)
     values = np.clip(rng.normal(400, 60, 200_000), 0, 1023).astype(int)

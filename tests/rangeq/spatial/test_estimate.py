@@ -79,6 +79,7 @@ def test_any_protocol_has_frequencies(city, system) -> None:
             found.users(found.grid.within(found.grid.corners[[0, -1, -1], [0, 0, -1]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (1, 24), (24, 1), (2, 1)])
 def test_streets_and_single_cells(shape) -> None:
     grid = SpatialGrid((5.0, 5.0), 2.0, shape, bearing=30)
@@ -114,6 +115,7 @@ def test_what_is_no_map(city, found) -> None:
 # ------------------------------------------------------------------------------------------ figures
 
 
+@pytest.mark.slow
 def test_cells_are_drawn_where_they_are(city, found) -> None:
     grid, points = city
     figure = plot.density_map(found)

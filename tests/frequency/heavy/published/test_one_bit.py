@@ -672,6 +672,7 @@ def test_finds_what_the_inner_protocol_would(make):
     assert (found.interval().high > 0.5).all()
 
 
+@pytest.mark.slow
 def test_words_of_64_bits():
     protocol = OneBit(UniqueHeavyHitter(64, 0.69))
     word = 2**64 - 3

@@ -523,6 +523,7 @@ def test_sizes_that_the_server_could_not_hold():
     SuccinctHistogram(8, 1.0, hashes=1, channels=LARGEST_STATE // length)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bits", "epsilon", "n"), [(8, 0.5, 10), (64, 1.0, 1000), (16, 2.0, 100)])
 def test_what_finds_nothing_is_refused(bits, epsilon, n):
     """The message says how many users, or which epsilon, are enough; and nine tenths are not."""

@@ -211,6 +211,7 @@ def test_finds_the_likeliest_word(bits):
     assert found.n == n
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_with_the_stated_variance():
     """Of the item that is there: 400 runs; the alarm is set off by a twentieth of a deviation, or a
     variance twice as large.
@@ -272,6 +273,7 @@ def hits(protocol, share, n, runs, item=200):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [8, 16])
 def test_decoding_succeeds_as_often_as_is_said(bits):
     """Over 100 runs at several frequencies: the number of successes is not significantly below the
@@ -305,6 +307,7 @@ def test_nothing_is_claimed_of_rounded_sums():
     )
 
 
+@pytest.mark.slow
 def test_rounding_needs_more_users():
     """Both find an item of most users; at frequencies in between the sums find it clearly more
     often.

@@ -151,6 +151,7 @@ def test_symbols_are_drawn_as_published(system: LongitudinalSystem, values: list
     assert set(expected) <= set(measured)
 
 
+@pytest.mark.slow
 def test_a_second_round_that_keeps_too_much_shows() -> None:
     """By one part in 256: in what is drawn, and in what the audit says of a day."""
     honest, leaky = LGRR(2, 2, 1), LGRR(2, 2, 1)

@@ -184,6 +184,7 @@ def test_cells_that_no_query_tells_apart_are_measured_together(workload, domain,
         assert design.strategy.rows == 2
 
 
+@pytest.mark.slow
 def test_weaker_and_stricter_promises_scale():
     strict, weak = (workload_optimal("ranges", 16, Privacy.from_epsilon(e)) for e in ("0.01", 8))
     assert strict.mechanism.audit().holds

@@ -79,6 +79,7 @@ def test_weighted_marginals_for_laplace_noise(asked, sizes):
     assert found <= 1.0001 * min(mean(even, workload, 1), mean(cells, workload, 1))
 
 
+@pytest.mark.slow
 def test_weights_of_marginals_are_better_than_those_of_hdmm():
     """All cells of all marginals: theirs are in benchmarks/hdmm_figures.py, with their source."""
     sizes = (50, 100, 7, 4, 2)

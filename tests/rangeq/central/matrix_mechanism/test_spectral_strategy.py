@@ -28,6 +28,7 @@ def error(strategy, name):
     return strategy.workload_variance(workload) * strategy.l2_squared * workload.count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size", "gap"),
     [

@@ -91,6 +91,7 @@ def test_queries_of_very_different_weights_tell_all_cells_apart():
     assert np.array_equal(QuerySet("matrix", 3, np.diag([1, 1e-9, 1])).basis, np.eye(3))
 
 
+@pytest.mark.slow
 def test_an_error_below_the_roundings_of_its_products_is_kept():
     """Against rational numbers: floats lose what a small matrix adds to a large product."""
     sizes = (3, 7, 5, 3, 7)

@@ -168,6 +168,7 @@ def test_a_category_that_alone_depends_on_another_attribute_is_shrunk_as_if_it_w
     assert squares[1] > 2 * squares[0]
 
 
+@pytest.mark.slow
 def test_two_independent_attributes_of_many_categories_are_answered_as_independent() -> None:
     """With a scale for each category noise was fitted: this was 0.03 and more in six of ten."""
     off = []
@@ -196,6 +197,7 @@ def test_several_attributes_have_no_more_than_each(seed: int) -> None:
     assert low <= answer.value <= high
 
 
+@pytest.mark.slow
 def test_sets_of_values_have_the_sum_of_their_answers_and_an_error() -> None:
     records, estimate = found()
     cases: list[tuple[str, list[int], dict[str, int]]] = [
@@ -331,6 +333,7 @@ def test_nobody_has_no_samples() -> None:
 # ------------------------------------------------------------------------------- many attributes
 
 
+@pytest.mark.slow
 def test_queries_may_name_all_of_many_attributes() -> None:
     rng = np.random.default_rng(6)
     hidden = rng.random((40_000, 1)) < 0.5

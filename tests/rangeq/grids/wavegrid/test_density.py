@@ -212,6 +212,7 @@ def test_a_tail_is_not_what_the_bulk_says_it_is(monkeypatch: pytest.MonkeyPatch)
     assert held > rarely + 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_steep_densities_and_heavy_ends_are_not_smeared(reverse: bool) -> None:
     # Log-normal, with all that is above the domain in its last value

@@ -40,6 +40,7 @@ def test_coarse_cells_are_balanced() -> None:
     assert balanced(np.full(50, 0.02), COARSE).tolist() == list(range(50))
 
 
+@pytest.mark.slow
 def test_places_of_ends_hold_what_lies_before_them() -> None:
     rng = np.random.default_rng(8)
     for size in (5, 64, 200, 1000):
@@ -130,6 +131,7 @@ def test_answers_of_several_attributes_agree_with_fewer() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("normal", 1.0), ("laplace", 0.5)])
 def test_answers_err_less_than_those_of_grids(kind: str, epsilon: float) -> None:
     rng = np.random.default_rng(11)
@@ -151,6 +153,7 @@ def test_answers_err_less_than_those_of_grids(kind: str, epsilon: float) -> None
         assert within.mean() > 0.6  # errors of one data set go together: 0.95 on average
 
 
+@pytest.mark.slow
 def test_errors_fall_with_reports_and_intervals_lie_within_0_and_1() -> None:
     rng = np.random.default_rng(12)
     asked = queries(50, 2, 3, 20, rng)
@@ -342,6 +345,7 @@ def test_pairs_along_a_chain_explain_the_others() -> None:
     assert 1 / 3 < np.std(drawn) / both.variance**0.5 < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [4.0, 12.0])
 def test_no_rectangle_has_more_than_its_rows_and_columns(epsilon: float) -> None:
     for seed in range(10):
@@ -354,6 +358,7 @@ def test_no_rectangle_has_more_than_its_rows_and_columns(epsilon: float) -> None
         assert 0 <= both.item() <= min(each).item() <= 1
 
 
+@pytest.mark.slow
 def test_reports_on_one_attribute_tell_of_it() -> None:
     """A fifth of the users lower errors by a quarter, though fewer report on pairs."""
     protocol, squares = WaveGrid([64] * 4, 4.0), np.zeros(2)
@@ -382,6 +387,7 @@ def test_of_few_values_each_is_told_at_large_epsilon() -> None:
     assert np.sqrt(np.mean((found - true) ** 2)) < 0.003  # with two arcs .01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "epsilon", "apart"),
     [

@@ -171,6 +171,7 @@ def test_evidence_and_posterior_are_those_of_a_dense_gaussian(
                 np.testing.assert_allclose(apart, 0, atol=1e-9 * covariance.max())
 
 
+@pytest.mark.slow
 def test_planted_terms_are_found_and_none_are_seen_where_there_are_none() -> None:
     rng = np.random.default_rng(4)
     for fields in (2, 4, 8):
@@ -192,6 +193,7 @@ def test_planted_terms_are_found_and_none_are_seen_where_there_are_none() -> Non
     assert sum(alarm > 0.5 for alarm in alarms) < 3
 
 
+@pytest.mark.slow
 def test_reports_on_halves_tell_of_even_attributes_of_which_halves_exclude_each_other() -> None:
     """Waves of random phases see a ninth of that: errors without those reports are larger."""
     protocol, rng = WaveGrid([16, 16], 1.0), np.random.default_rng(12)
