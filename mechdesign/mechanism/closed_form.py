@@ -270,12 +270,11 @@ class Law(ABC):
     def weights(self) -> tuple[list[list[int]], int]:
         """Return the table: integer weights (outputs, inputs), and what each column sums to.
 
-        Raises TooLarge if it had more than 2^31 bits.
+        Raises TooLarge if it had more than 2^31 bits, and NotSquare if it had no end.
         """
         outputs = self.outputs
-        entries = math.inf if isinstance(outputs, Unbounded) else (self.n + 1) * outputs.size
         top, bottom = self.alpha.as_integer_ratio()
-        bits = entries * max(self.n // 2, 8) * bottom.bit_length()
+        bits = (self.n + 1) * outputs.size * max(self.n // 2, 8) * bottom.bit_length()
         if bits > _TABLE_BITS:
             size = int(min(bits / 4, 2.0**62))
             raise TooLarge(self.n, bits / 2e8, size, "it releases, and tells its errors, without")
@@ -410,6 +409,12 @@ class GeometricLaw(Law):
             )
             total += series(lambda e: e**p, first, last, p, a) / (1 - a)
         return 2 * (1 - a) / (1 + a) * total / (n + 1)
+
+    def moment(self, p: int, d: int = 0) -> Fraction:
+        if p == d == 0:  # a short number, whatever n
+            right = self._chance(fmpq(*self.alpha.as_integer_ratio()), 0)
+            return 1 - Fraction(int(right.p), int(right.q))
+        return super().moment(p, d)
 
     def _moment_of(self, a: Number, count: int, p: int, d: int) -> Number:
         total = 0 * a

@@ -363,7 +363,7 @@ def save(table: Table, certificate: Certificate | None, path: str | os.PathLike[
             f" {target.name!r}"
         )
     table.audit().require()
-    if target.suffix == ".json" and certificate is not None:
+    if target.suffix == ".json" and certificate is not None and certificate.multipliers:
         _require_texts(certificate, table)
     with replacing(target) as stream:
         writers[target.suffix](stream, table)

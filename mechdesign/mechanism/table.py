@@ -556,11 +556,12 @@ class Table:
         if self.closed is not None and isinstance(loss, Power) and loss.p.denominator == 1:
             prior = None if loss.prior is None else prior_over(self.inputs, loss.prior)
             return self.closed.loss(loss.p.numerator, loss.d, prior, loss.worst_case)
+        entries = self.weights  # before all else: a closed form may be too large for a table
         costs = loss.costs(self.output_values, self.input_values)
         weights = loss.weights(self.inputs)
         scale = math.lcm(*(cost.denominator for row in costs for cost in row))
         columns = [0] * self.inputs
-        for row, prices in zip(self.weights, costs, strict=True):
+        for row, prices in zip(entries, costs, strict=True):
             for j, (weight, price) in enumerate(zip(row, prices, strict=True)):
                 columns[j] += weight * int(price * scale)
         whole = scale * self.denominator

@@ -97,7 +97,7 @@ def closed_form(
     name, _ = by_theory(n, a, wanted)
     if name == "UM" or n == 0:
         return ClosedForm(name, Fraction(n, n + 1), Fraction(n, n + 1))
-    least = 1 - (2 + (n - 1) * (1 - a)) / ((1 + a) * (n + 1))
+    least = GeometricLaw(n, a).moment(0)
     if name == "GM":
         return ClosedForm(name, least, least)
     loss = FairLaw(n, a).moment(0)
