@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.base import aligned, exact, printable, to_text, untaken, write_csv
+from mechdesign.base import aligned, brief, exact, printable, to_text, untaken, write_csv
 from mechdesign.cli.options import (
     CONFIDENCE,
     COPIED,
@@ -29,8 +30,10 @@ from mechdesign.cli.options import (
     save_figure,
     say,
 )
-from mechdesign.losses import Loss, Power
+from mechdesign.losses import L0, Loss, Power
+from mechdesign.mechanism.closed_form import SMALL, FairLaw
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
+from mechdesign.optimisation.theory import LARGEST_GROUP, closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.tables import (
     Axes,
@@ -124,7 +127,7 @@ def run_release_table(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(_to_dict(noisy_table, errors, totals, confidence), indent=1))
     else:
-        _print(noisy_table, errors, totals, confidence)
+        _print(noisy_table, errors, totals, confidence, _not_designed(noisy_table, loss, options))
         for target in targets:
             say(f"wrote {target}: {len(read.counts)} counts")
 
@@ -167,6 +170,27 @@ def _totals(
     yield "", "", found.total()
 
 
+def _not_designed(found: TableRelease, loss: Loss | Literal["total"], options: Any) -> str:
+    """How much the closed forms can lose that stand for optima which would take too long."""
+    least = LARGEST_GROUP if loss == TOTAL else SMALL
+    sizes = [size for size, each in found.mechanisms.items() if size > least and each.law]
+    if loss == L0():
+        privacy = found.statement.privacy
+        known = {size: closed_form(size, privacy, options.property).excess for size in sizes}
+        sizes = [size for size in sizes if known[size]]
+        most = brief(max(known.values(), default=Fraction(0)), 3)
+        loses = f"others are wrong less often by at most {most} (proved)"
+    else:
+        # For totals the geometric mechanism has the least variance.
+        fair = [size for size in sizes if isinstance(found.mechanisms[size].law, FairLaw)]
+        sizes = fair if loss == TOTAL else sizes
+        loses = "how much less others lose is not known"
+    if not sizes:
+        return ""
+    forms = f"{len(sizes)} sizes from {min(sizes)} on, too large for a program, have a closed form"
+    return f"{forms}: {loses}"
+
+
 def _shown(sizes: Sequence[int]) -> list[int]:
     """Return the sizes, or where they are many a few of them, evenly spread."""
     places = np.linspace(0, len(sizes) - 1, min(len(sizes), _SHOWN)).round().astype(int)
@@ -178,6 +202,7 @@ def _print(
     errors: dict[int, StandardErrors],
     totals: Sequence[tuple[str, str, TotalEstimate]],
     confidence: float,
+    not_designed: str,
 ) -> None:
     print(found.statement)
     names = ("size", "groups", *next(iter(errors.values())).cells())
@@ -187,6 +212,8 @@ def _print(
     print("", *aligned(rows), sep="\n")
     if len(found.mechanisms) > len(errors):
         print(f"... {len(found.mechanisms)} sizes in all")
+    if not_designed:
+        print(not_designed)
     print(UNBIASED)
     rows = [["total", "groups", "people", "estimate", "standard error", f"{confidence:g} interval"]]
     for name, label, total in totals:

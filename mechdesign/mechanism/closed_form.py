@@ -33,7 +33,7 @@ Number: TypeAlias = Any
 SMALL = 64
 
 # A formula is evaluated in rational numbers where alpha^n has at most so many bits.
-_EXACT_BITS = 1 << 19
+_EXACT_BITS = 1 << 16
 
 # Otherwise a value is rounded up, by less than 2^-_ROUNDED of it, or to 2^-_LEAST if it is smaller.
 _ROUNDED, _LEAST = 80, 4096
@@ -66,7 +66,7 @@ class Law(ABC):
     alpha : Fraction
         Outputs change their probability by a factor of at most 1/alpha from a count to the next.
         Numbers that are returned are exact, or rounded up by less than 2^-80 of them where the
-        exact ones have more than about 2^19 bits; those below 2^-4096 are rounded up to that.
+        exact ones have more than about 2^16 bits; those below 2^-4096 are rounded up to that.
     """
 
     n: int

@@ -16,7 +16,7 @@ from mechdesign.convex.certificate import ConvexCertificate
 from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
 from mechdesign.losses import L0, L2, Loss
 from mechdesign.lp.basis import Program, reduce_by_symmetry, unreduced
-from mechdesign.mechanism.closed_form import SMALL
+from mechdesign.mechanism.closed_form import SMALL, FairLaw, GeometricLaw, Law
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.values import LARGEST, CountPairs, Counts, Values
 from mechdesign.optimisation.certificate import Certificate, dual_bound
@@ -209,7 +209,7 @@ def design(
             solved = [x[i * inputs.size :][: inputs.size] for i in range(outputs.size)], multipliers
         meter.say("checking the certificate")
         table, multipliers = solved
-        mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
+        mechanism = _in_closed_form(Mechanism(table, privacy, outputs=outputs, inputs=inputs))
         certificate = Certificate(
             privacy,
             loss,
@@ -231,6 +231,16 @@ def design(
             statement.program, result.mechanism, (), (), result.certificate
         ),
     )
+
+
+def _in_closed_form(mechanism: Mechanism) -> Mechanism:
+    """Return the closed form of a mechanism whose table is that of GM or of EM, or itself."""
+    n, privacy = mechanism.inputs - 1, mechanism.privacy
+    if not 0 < n <= SMALL or privacy.neighbours != "adjacent" or privacy.alpha == 1:
+        return mechanism
+    laws: tuple[Law, ...] = GeometricLaw(n, privacy.alpha), FairLaw(n, privacy.alpha)
+    named = (Mechanism.from_law(law, privacy) for law in laws)
+    return next((each for each in named if each == mechanism), mechanism)
 
 
 def by_closed_form(

@@ -18,7 +18,7 @@ from mechdesign.properties import SEVEN, PropertyLike, implied, resolve
 LARGEST_GROUP = 32
 
 # The bounds for honest mechanisms are evaluated where alpha^n has at most so many bits.
-_LONG = 1 << 19
+_LONG = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def closed_form(
     ----------
     n : int
         The number of respondents, 0 .. 2^62. The numbers have about n digits; of the loss of EM
-        see `Law`, and above about 2^19 bits the bound is that of GM.
+        see `Law`, and above about 2^16 bits the bound is that of GM.
     privacy : Privacy, float, Fraction, int, str or Decimal, optional
         Between counts that differ by one; or its epsilon.
     properties : iterable of Property, type or str, optional

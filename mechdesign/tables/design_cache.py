@@ -99,14 +99,14 @@ class DesignCache:
                 " fit groups of any size"
             )
         known = best_closed_form(inputs.size - 1, privacy, sought, wanted)
-        if known is not None:
+        if known is not None and (known.certificate is not None or not certificate):
             return known if certificate else Mechanism.from_parts(known, None)
         smaller = "smaller groups of public size, or a smaller cap, take less"
         refuse_huge(inputs.size, inputs.size, privacy, remedy=smaller)
         path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
         mechanism = _read(path, inputs, privacy, sought, wanted, certificate)
         if mechanism is None:
-            mechanism = designed(n, privacy, sought, wanted)
+            mechanism = _solved(n, privacy, sought, wanted)
             # Without the file, which may also be too long to be read again, only time is lost.
             with suppress(OSError, ValueError):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,8 +125,15 @@ def designed(
     Where it is too long in coming it is the best closed form, see `best_closed_form`.
     """
     known = best_closed_form(n, privacy, loss, checked(n, None, properties)[2])
-    if known is not None:
-        return known
+    return _solved(n, privacy, loss, properties) if known is None else known
+
+
+def _solved(
+    n: int,
+    privacy: Privacy,
+    loss: Loss | Literal["total"] | None,
+    properties: Iterable[PropertyLike],
+) -> Mechanism:
     if loss != TOTAL:
         return design(n, privacy, loss, properties).mechanism
     # Imported here: it loads the solver, which is not needed where designs are kept.
@@ -147,15 +154,18 @@ def best_closed_form(
     than a minute: then it is the better one, and for L0 its certificate bounds what is lost. Other
     neighbours than adjacent counts, and other properties than the seven, have none.
     """
-    least = LARGEST_GROUP if loss == TOTAL else SMALL
-    if n <= least or privacy.neighbours != "adjacent" or not set(properties) <= set(SEVEN):
+    if privacy.neighbours != "adjacent" or not set(properties) <= set(SEVEN):
         return None
     if loss in (None, L0()):
         found = closed_form(n, privacy, properties)
         if found.excess and 200 * (n / 1000) ** 3 <= _PATIENCE:  # as `refuse_huge` has it
             return None
-        certificate = Certificate(privacy, L0(), properties, found.loss, found.bound, {})
-        return Mechanism.from_law(found.law(n, privacy), privacy, certificate)
+        proof = Certificate(privacy, L0(), properties, found.loss, found.bound, {})
+        # Of few counts certificates have multipliers, which `design` finds.
+        law = found.law(n, privacy)
+        return Mechanism.from_law(law, privacy, proof if n > SMALL else None)
+    if n <= (LARGEST_GROUP if loss == TOTAL else SMALL):
+        return None
     laws: list[Law] = [FairLaw(n, privacy.alpha), GeometricLaw(n, privacy.alpha)]
     if privacy.alpha == 1:
         laws = [UniformLaw(n)]

@@ -139,7 +139,11 @@ def swap_rows(content: dict[str, Any]) -> None:
         (lambda c: c.update(neighbours=[[0, 9]]), InvalidFile, "input 9"),
         (lambda c: c.pop("certificate"), InvalidFile, "certificate"),
         (lambda c: c.update(version=2), InvalidFile, "key 'inputs' is missing"),
-        (lambda c: c.update(version=4), InvalidFile, "version 4, this library reads version 1, 2, 3"),
+        (
+            lambda c: c.update(version=4),
+            InvalidFile,
+            "version 4, this library reads version 1, 2, 3",
+        ),
         (lambda c: c.update(format="else"), InvalidFile, "not a mechanism file"),
         (lambda c: c["certificate"].update(objective="1/2"), CertificateRejected, "loss is"),
         (lambda c: c["certificate"].update(bound="1/2"), CertificateRejected, "prove the bound"),

@@ -210,7 +210,7 @@ def test_files_keep_the_values(designed, tmp_path):
 
 
 def test_plain_tables_stay_files_of_version_1(tmp_path):
-    design(3, HALF).save(tmp_path / "m.json")
+    design(3, HALF, L2()).save(tmp_path / "m.json")
     content = json.loads((tmp_path / "m.json").read_text())
     assert content["version"] == 1
     assert "outputs" not in content

@@ -17,6 +17,8 @@ from mechdesign.properties import Property
 from mechdesign.tables import DesignCache, design_cache
 
 PRIVACY = Privacy(alpha="1/2")
+WEAK = Privacy(alpha="9/10")  # where neither GM nor EM is the best weakly honest mechanism
+HONEST = ["WH"]
 
 
 @pytest.fixture
@@ -50,36 +52,47 @@ def test_a_design_is_found_again(cache, only_files) -> None:
     assert DesignCache(cache.folder).mechanism(4, PRIVACY, properties=("WH", "CM")) == first
 
 
-def test_certificates_are_for_those_who_ask(cache, only_files) -> None:
-    assert cache.mechanism(3, PRIVACY).certificate is None
-    only_files()
-    assert cache.mechanism(3, PRIVACY).certificate is None
-    proof = cache.mechanism(3, PRIVACY, certificate=True).certificate
-    assert proof is not None
-    assert proof.optimal
+def test_certificates_are_for_those_who_ask(cache) -> None:
+    for asked in ((3, PRIVACY), (3, WEAK, None, HONEST)):
+        assert cache.mechanism(*asked).certificate is None
+        proved = cache.mechanism(*asked, certificate=True)
+        assert proved.certificate is not None
+        assert proved.certificate.verify(proved)
+        assert cache.mechanism(*asked, certificate=True).certificate.optimal
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        (3, PRIVACY, None, []),
-        (2, Privacy(alpha="1/3"), None, []),
-        (2, Privacy(alpha="1/2", neighbours="all"), None, []),
-        (2, Privacy(alpha="1/2", neighbours=2), None, []),
-        (2, PRIVACY, L1(), []),
-        (2, PRIVACY, L2(1), []),
-        (2, PRIVACY, L2(prior=["1/2", "1/4", "1/4"]), []),
-        (2, PRIVACY, L2(worst_case=True), []),
-        (2, PRIVACY, Costs([[0, 1, 2], [1, 0, 1], [2, 1, 1]]), []),
-        (2, PRIVACY, None, ["F"]),
-        (2, PRIVACY, None, ["OR:1/2"]),
+        (3, WEAK, None, HONEST),
+        (2, Privacy(alpha="8/9"), None, HONEST),
+        (2, Privacy(alpha="9/10", neighbours="all"), None, HONEST),
+        (2, Privacy(alpha="9/10", neighbours=2), None, HONEST),
+        (2, WEAK, L1(), HONEST),
+        (2, WEAK, L2(1), HONEST),
+        (2, WEAK, L2(prior=["1/2", "1/4", "1/4"]), HONEST),
+        (2, WEAK, L2(worst_case=True), HONEST),
+        (2, WEAK, Costs([[0, 1, 2], [1, 0, 1], [2, 1, 1]]), HONEST),
+        (2, WEAK, None, ["CH"]),
+        (2, WEAK, None, ["OR:1/2"]),
     ],
 )
 def test_other_requests_have_other_files(asked, cache) -> None:
-    cache.mechanism(2, PRIVACY)
+    cache.mechanism(2, WEAK, properties=HONEST)
     found = cache.mechanism(*asked)
     assert len([*cache.folder.iterdir()]) == 2
     assert found == design(*asked).mechanism
+
+
+def test_what_theory_knows_needs_no_file(cache, only_files) -> None:
+    only_files()
+    for n in (1, 8, 10**6):
+        found = cache.mechanism(n, PRIVACY, properties=["WH"])
+        assert found == named.geometric(n, PRIVACY)
+        assert found.certificate is None
+    proof = cache.mechanism(10**6, PRIVACY, properties=["WH"], certificate=True).certificate
+    assert proof.optimal
+    assert not cache.folder.exists()
 
 
 def test_a_property_that_was_changed_has_another_file(cache) -> None:
@@ -105,13 +118,13 @@ def altered(path: Path, change) -> None:
 
 
 def test_a_file_that_lies_is_replaced(cache) -> None:
-    right = cache.mechanism(2, PRIVACY, properties=["WH"])
+    right = cache.mechanism(2, WEAK, properties=HONEST)
     path = one_file(cache)
     whole = path.read_bytes()
     named.geometric(3, alpha="1/2").save(cache.folder / "other.json")
     other = (cache.folder / "other.json").read_bytes()
     without_property = Mechanism(
-        [["1/4", "1/4", "1/4"], ["1/4", "1/4", "1/4"], ["1/2", "1/2", "1/2"]], PRIVACY
+        [["1/4", "1/4", "1/4"], ["1/4", "1/4", "1/4"], ["1/2", "1/2", "1/2"]], WEAK
     )
     without_property.save(cache.folder / "other.json")
     lacking = (cache.folder / "other.json").read_bytes()
@@ -125,12 +138,12 @@ def test_a_file_that_lies_is_replaced(cache) -> None:
         lacking,
     ):
         path.write_bytes(wrong)
-        assert cache.mechanism(2, PRIVACY, properties=["WH"]) == right
+        assert cache.mechanism(2, WEAK, properties=HONEST) == right
         assert path.read_bytes() == whole
 
 
 def test_a_file_that_is_not_private_is_replaced(cache) -> None:
-    right = cache.mechanism(1, PRIVACY)
+    right = cache.mechanism(1, WEAK, L1())
     path = one_file(cache)
     whole = path.read_bytes()
 
@@ -139,18 +152,21 @@ def test_a_file_that_is_not_private_is_replaced(cache) -> None:
         content["certificate"] = None
 
     altered(path, leak)
-    assert cache.mechanism(1, PRIVACY) == right
+    assert cache.mechanism(1, WEAK, L1()) == right
     assert path.read_bytes() == whole
     altered(path, lambda content: content.update(alpha="1/9"))  # private, but not as asked for
-    assert cache.mechanism(1, PRIVACY) == right
+    assert cache.mechanism(1, WEAK, L1()) == right
     assert path.read_bytes() == whole
 
 
 def test_a_certificate_of_something_else_is_replaced(cache) -> None:
-    right = cache.mechanism(2, PRIVACY, certificate=True)
+    right = cache.mechanism(2, WEAK, properties=HONEST, certificate=True)
     path = one_file(cache)
-    design(2, PRIVACY, L1()).mechanism.save(path)
-    assert cache.mechanism(2, PRIVACY, certificate=True).certificate == right.certificate
+    design(2, WEAK, L1()).mechanism.save(path)
+    assert (
+        cache.mechanism(2, WEAK, properties=HONEST, certificate=True).certificate
+        == right.certificate
+    )
 
 
 @pytest.mark.parametrize("certificate", [False, True])
@@ -168,11 +184,12 @@ def test_an_interrupted_write_leaves_no_design(cache, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            cache.mechanism(2, PRIVACY)
+            cache.mechanism(2, WEAK, properties=HONEST)
     assert [*cache.folder.iterdir()] == []
     # One that was killed leaves a part, which nobody reads.
     (cache.folder / ".abc.json.0123.part").write_text("{")
-    assert cache.mechanism(2, PRIVACY) == design(2, PRIVACY).mechanism
+    found = cache.mechanism(2, WEAK, properties=HONEST)
+    assert found == design(2, WEAK, properties=HONEST).mechanism
 
 
 @pytest.mark.parametrize("neighbours", [[(0, 1)], [(0, 1), (1, 2)]])
