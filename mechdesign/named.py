@@ -19,33 +19,11 @@ from mechdesign.mechanism.closed_form import FairLaw, GeometricLaw, UniformLaw
 from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.optimisation.optimal import design
-from mechdesign.optimisation.theory import (
-    ClosedForm,
-    by_theory,
-    closed_form,
-    of_the_seven,
-    respondents,
-    stated_privacy,
-)
+from mechdesign.optimisation.theory import ClosedForm as ClosedForm
+from mechdesign.optimisation.theory import by_theory, of_the_seven, respondents, stated_privacy
+from mechdesign.optimisation.theory import closed_form as closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike, implied
-
-__all__ = [
-    "ClosedForm",
-    "Recommendation",
-    "closed_form",
-    "explicit_fair",
-    "explicit_fair_power",
-    "explicit_fair_weights",
-    "geometric",
-    "geometric_weights",
-    "krr",
-    "krr_weights",
-    "randomized_response",
-    "recommend",
-    "uniform",
-    "weakly_honest",
-]
 
 Number = TypeVar("Number", Fraction, fmpz_poly)
 # GM of alpha = 1 has two outputs, 0 and n, whatever the count: a table, up to this n.

@@ -33,7 +33,10 @@ FILE |= {"denominator": str, "weights": [[str]], "certificate": (None, PROOF)}
 LAWS = "geometric", "explicit fair", "uniform"
 LAW = {key: form for key, form in FILE.items() if key not in ("denominator", "weights")}
 LAW |= {"version": 3, "law": LAWS, "n": str, "law_alpha": str, "margin": (None, str)}
-FORMS = FILE, FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}, LAW
+VALUED = FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
+PACKED = {key: form for key, form in VALUED.items() if key != "weights"}
+PACKED |= {"version": 4, "rows": [str], "numbers": [str]}
+FORMS = FILE, VALUED, LAW, PACKED
 """The forms of a file: lists of such entries, objects of these keys, tuples of alternatives."""
 
 TABLE = {"mechanisms": [dict], "sizes": [int], "released": [int], "names": (None, [str])}
@@ -143,7 +146,12 @@ class MechanismFile:
             low = -(law.margin or 0)
             content["outputs"] = {"counts": [low, low + law.m - 1]}
         else:
-            self.weights = [[integer(entry) for entry in row] for row in content["weights"]]
+            if "rows" in content:
+                self.weights = unpacked(
+                    **{key: content[key] for key in ("rows", "numbers", "alpha")}
+                )
+            else:
+                self.weights = [[integer(entry) for entry in row] for row in content["weights"]]
             self.denominator = integer(content["denominator"])
         self.m, self.n = m, n = len(self.weights), len([*self.weights, []][0])
         require(n > 0 and {len(row) for row in self.weights} == {n}, "the weights are no table")
@@ -369,7 +377,7 @@ def claims(data: bytes) -> Iterator[str]:
     table = content.get("cells") or content.get("leaves") or content
     files: dict[int, MechanismFile | LawFile] = {}
     for given in table["mechanisms"]:
-        version = 3 if "law" in given else 1 + ("inputs" in given)
+        version = 3 if "law" in given else 4 if "rows" in given else 1 + ("inputs" in given)
         described = {"format": FILE["format"], "version": version, **given}
         file = mechanism_file(json.dumps({**described, "digest": digest(described)}).encode())
         fine = file.claim is None and file.counts
@@ -415,9 +423,34 @@ def digest(content: dict[str, Any]) -> str:
 def read(data: bytes) -> Any:
     """What a mechanism file says, if it has the right form and digest."""
     content = parsed(data)
-    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1, 2 or 3")
+    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 to 4")
     require(content["digest"] == digest(content), "the digest does not match: the file was changed")
     return content
+
+
+def unpacked(rows: list[str], numbers: list[str], alpha: str) -> list[list[int]]:
+    """The weights of a packed table."""
+    ratio, left, weights = fraction(alpha), iter(numbers), list[list[int]]()
+    for i, row in enumerate(rows):
+        weights.append([])
+        for j, mark in enumerate(row):
+            opposite = len(rows) - 1 - i, len(row) - 1 - j
+            fine = {"#": True, "^": i > 0, "o": opposite < (i, j)}.get(
+                mark, j > 0 and mark in "=<>"
+            )
+            require(fine, f"{mark!a} refers to no entry")
+            if mark == "#":
+                weights[i].append(integer(next(left, "-1")))
+            elif mark in "^o":
+                k, m = (i - 1, j) if mark == "^" else opposite
+                require(m < len(weights[k]), "the rows are of several lengths")
+                weights[i].append(weights[k][m])
+            else:
+                entry = weights[i][-1] * {"=": Fraction(1), "<": ratio, ">": 1 / ratio}[mark]
+                require(entry.denominator == 1, "an entry is no integer")
+                weights[i].append(int(entry))
+    require(next(left, None) is None, "there are more numbers than entries that need one")
+    return weights
 
 
 def fits(value: Any, form: Any) -> bool:

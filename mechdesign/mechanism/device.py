@@ -43,6 +43,12 @@ _VALUES = {"inputs", "outputs"}
 _LAW = {"law", "n", "law_alpha", "margin"}
 """The keys of version 3, of closed forms, in place of the table."""
 
+_PACKED = {"rows", "numbers"}
+"""The keys of version 4 in place of the weights, besides those of version 2."""
+
+_UNPACKED = 50_000_000
+"""The most characters of a packed table that count as those of the file."""
+
 _WORK = 1_000_000_000
 """Nanoseconds, estimated, that the comparisons may take for each full or partial megabyte."""
 
@@ -75,12 +81,14 @@ class Device:
         if (
             content["format"] != "mechdesign.mechanism"
             or type(version) is not int
-            or version not in (1, 2, 3)
+            or version not in (1, 2, 3, 4)
         ):
-            raise ValueError("not a mechanism file of version 1, 2 or 3")
+            raise ValueError("not a mechanism file of version 1 to 4")
         keys = _KEYS if version == 1 else _KEYS | _VALUES
         if version == 3:
             keys = _KEYS - {"denominator", "weights"} | _LAW
+        if version == 4:
+            keys = _KEYS - {"weights"} | _VALUES | _PACKED
         if set(content) != keys:
             raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
@@ -92,11 +100,14 @@ class Device:
         if version == 3:
             self.law = DeviceLaw(content)
             return None
-        columns = [
-            [_integer(entry) for entry in column]
-            for column in zip(*content["weights"], strict=True)
-        ]
         self.denominator = _integer(content["denominator"])
+        if version == 4:
+            rows, long = content["rows"], len(content["denominator"])
+            self.size += min(sum(map(len, rows)) * long, _UNPACKED)
+            weights = _unpacked(rows, content["numbers"], _alpha(content["alpha"]))
+        else:
+            weights = [[_integer(entry) for entry in row] for row in content["weights"]]
+        columns = [list(column) for column in zip(*weights, strict=True)]
         if (
             not columns
             or self.denominator < 1
@@ -267,6 +278,33 @@ class DeviceLaw:
             if digit == "1":
                 low, high = (low * below) >> work, -((-high * above) >> work)
         return low >> (work - bits), -(-high >> (work - bits))
+
+
+def _unpacked(rows: list[str], numbers: list[str], alpha: tuple[int, int]) -> list[list[int]]:
+    """The weights of a table whose entries are mostly told by others."""
+    top, bottom = alpha
+    factors = {"=": (1, 1), "<": (top, bottom), ">": (bottom, top)}
+    left = iter(numbers)
+    weights: list[list[int]] = []
+    for i, row in enumerate(rows):
+        weights.append([])
+        for j, mark in enumerate(row):
+            if mark == "#":
+                weight = _integer(next(left, "-1"))
+            elif mark in factors and j:
+                weight, rest = divmod(weights[i][-1] * factors[mark][0], factors[mark][1])
+                if rest:
+                    raise ValueError("an entry is no integer")
+            elif mark == "^" and i:
+                weight = weights[i - 1][j]
+            elif mark == "o":
+                weight = weights[len(rows) - 1 - i][len(row) - 1 - j]  # or IndexError
+            else:
+                raise ValueError(f"{mark!r} refers to no entry")
+            weights[i].append(weight)
+    if next(left, None) is not None:
+        raise ValueError("there are too many numbers")
+    return weights
 
 
 def _alpha(text: str) -> tuple[int, int]:

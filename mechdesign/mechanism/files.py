@@ -6,8 +6,9 @@ the certificate, and a SHA-256 digest of the rest. Numbers are strings, decimal 
 hexadecimal, because many JSON readers turn integers into floats. Version 2, which is written where
 inputs or outputs are not the counts from 0, says what they are: ``{"counts": [low, high]}``,
 ``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. Version 3, of closed forms,
-has in place of a table the name of one, its n, its alpha and its margin. CSV and NPZ are float
-views for other tools; they cannot be loaded.
+has in place of a table the name of one, its n, its alpha and its margin. Version 4, of large
+tables, says of most entries that they are an entry beside them, or that times alpha, see `packed`.
+CSV and NPZ are float views for other tools; they cannot be loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -72,12 +73,14 @@ MOST_PROPERTIES = 64  #: How many properties a certificate may name.
 
 _PUNCTUATION = re.compile("[^0-9a-fx/]+")  # what separates the numbers in the text of a property
 
+_UNPACKED = 50_000_000  # characters of packed tables, at most, that count as those of a file
+
 _STEP = 400  # nanoseconds for a comparison or a sum of short numbers, and the loop around it
 
 # Nanoseconds for a constraint of a certificate's program: to build it and to hold it in memory.
 _CONSTRAINT = 500
 
-_FORMULA = 20_000_000  # nanoseconds for a formula of a closed form, by a limb of its alpha
+_FORMULA = 2_000_000  # nanoseconds for a formula of a closed form, by a limb of its alpha
 
 _ROOT = 700_000  # nanoseconds for the most expensive irrational cost
 
@@ -87,6 +90,13 @@ class Work:
 
     def __init__(self, content: Any) -> None:
         self._left: float = WORK * -(-len(json.dumps(content)) // 1_000_000)
+        self._unpacked = 0
+
+    def unpack(self, characters: int) -> None:
+        """Add what a packed table of so many characters would add, up to `_UNPACKED` in all."""
+        more = min(characters, _UNPACKED - self._unpacked)
+        self._unpacked += more
+        self._left += WORK * more // 1_000_000
 
     def spend(self, nanoseconds: float) -> None:
         """Deduct nanoseconds; ValueError if that is more than what is left."""
@@ -131,10 +141,13 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     if "law" in content:
         _check_closed(content, work)
         return
-    rows = content["weights"]
+    rows = content["rows" if "rows" in content else "weights"]
     outputs, inputs = len(rows), max(map(len, rows), default=0)
-    entry = max((limbs(weight) for row in rows for weight in row), default=1)
-    entry = max(entry, limbs(content["denominator"]))
+    numbers = content["numbers"] if "rows" in content else (x for row in rows for x in row)
+    entry = max(limbs(content["denominator"]), max(map(limbs, numbers), default=1))
+    if "rows" in content:
+        work.unpack(sum(map(len, rows)) * len(content["denominator"]))
+        work.multiply(outputs * inputs, entry, limbs(content["alpha"]))
     pairs, distances = _pairs(content["neighbours"], inputs)
     alpha = limbs(content["alpha"])
     work.gcd(alpha, alpha)
@@ -338,7 +351,16 @@ _CLOSED = {
     **_LAW,
 }
 
-_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}, 3: _CLOSED}
+_PACKED = {
+    **{name: field for name, field in _FIELDS.items() if name != "weights"},
+    **_VALUES,
+    "rows": list_of(matching("a row of a packed table", "[#=<>^o]+")),
+    "numbers": list_of(INTEGER_TEXT),
+}
+
+_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}, 3: _CLOSED, 4: _PACKED}
+
+_LEGIBLE, _CELLS = 100_000, 400  # a table of more characters, about, and more entries is packed
 
 # The certificate is checked only where it is asked for, and all else by `checked`
 _LOOSE = Format(
@@ -415,6 +437,9 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
         stated = form.read(content)
         privacy = Privacy(alpha=stated.pop("alpha"), neighbours=stated.pop("neighbours"))
         claim = stated.pop("certificate")
+        if version == 4:
+            packed_rows = stated.pop("rows"), stated.pop("numbers")
+            stated["weights"] = unpacked(*packed_rows, stated["denominator"], privacy.alpha)
         if version == 3:
             table = Table.from_law(_law(**stated), privacy)
         else:
@@ -432,7 +457,86 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
 
 def _version(content: dict[str, Any]) -> int:
     """The version of the format that has these fields."""
-    return 3 if "law" in content else 1 if _VALUES.keys().isdisjoint(content) else 2
+    if "law" in content or "rows" in content:
+        return 3 if "law" in content else 4
+    return 1 if _VALUES.keys().isdisjoint(content) else 2
+
+
+def packed(table: Table) -> tuple[list[str], list[int]]:
+    """Return a character for each entry of a table, in rows, and the entries that need a number.
+
+    Optimal tables are tight: most entries are alpha times that of the next input, or the reverse.
+    In the order of rows, "=" is the entry of the input before, "<" alpha times it, ">" it over
+    alpha, "^" the entry of the output before, "o" that of the last output and the last input in
+    place of the first and so on, which has come already; "#" is the next of the numbers.
+    """
+    top, bottom = table.privacy.alpha.as_integer_ratio()
+    weights, rows, numbers = table.weights, [], []
+    for i, row in enumerate(weights):
+        mirrored = weights[-1 - i][::-1]
+        marks = []
+        for j, weight in enumerate(row):
+            before = row[j - 1] if j else None
+            if before is not None and before == weight:
+                mark = "="
+            elif before is not None and before * top == weight * bottom:
+                mark = "<"
+            elif before is not None and before * bottom == weight * top:
+                mark = ">"
+            elif i and weights[i - 1][j] == weight:
+                mark = "^"
+            elif mirrored[j] == weight and _has_come(weights, i, j):
+                mark = "o"
+            else:
+                mark = "#"
+                numbers.append(weight)
+            marks.append(mark)
+        rows.append("".join(marks))
+    return rows, numbers
+
+
+def _has_come(weights: Sequence[Sequence[object]], i: int, j: int) -> bool:
+    """Whether the entry opposite to entry (i, j) of a table comes before it."""
+    return (len(weights) - 1 - i, len(weights[0]) - 1 - j) < (i, j)
+
+
+def unpacked(
+    rows: Sequence[str], numbers: Sequence[int], denominator: int, alpha: Fraction
+) -> list[list[int]]:
+    """Return the weights of a `packed` table.
+
+    Raises
+    ------
+    ValueError
+        Rows of several lengths, numbers that are too few or too many, a reference to an entry that
+        does not exist, or one to a number that alpha does not divide.
+    """
+    top, bottom = alpha.as_integer_ratio()
+    if len({len(row) for row in rows}) != 1:
+        raise ValueError("the rows of a packed table are of one length, and one at least")
+    left = iter(numbers)
+    weights: list[list[int]] = []
+    for i, row in enumerate(rows):
+        entries: list[int] = []
+        weights.append(entries)
+        for j, mark in enumerate(row):
+            if mark == "#":
+                weight, rest = next(left, -1), 0
+            elif mark in "=<>" and j:
+                up, down = {"=": (1, 1), "<": (top, bottom), ">": (bottom, top)}[mark]
+                weight, rest = divmod(entries[-1] * up, down)
+            elif mark == "^" and i:
+                weight, rest = weights[-2][j], 0
+            elif mark == "o" and _has_come(rows, i, j):
+                weight, rest = weights[len(rows) - 1 - i][len(row) - 1 - j], 0
+            else:
+                raise ValueError(f"{mark!r} at output {i}, input {j} refers to no entry")
+            if rest or not 0 <= weight <= denominator:
+                raise ValueError(f"the entry of output {i}, input {j} is no probability")
+            entries.append(weight)
+    if next(left, None) is not None:
+        raise ValueError("there are more numbers than entries that need one")
+    return weights
 
 
 def _law(law: str, n: int, law_alpha: Fraction, margin: int | None) -> Law:
@@ -456,8 +560,14 @@ def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
         margin = law.margin if isinstance(law, GeometricLaw) else 0
         stated |= {"law": law.name, "n": law.n, "law_alpha": law.alpha, "margin": margin}
     else:
+        cells, bits = table.outputs * table.inputs, table.denominator.bit_length()
         stated |= {"denominator": table.denominator, "weights": table.weights}
-        if (outputs, inputs) != (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1)):
+        plain = (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1))
+        large = cells > _CELLS and cells * bits // 4 > _LEGIBLE
+        if large:
+            del stated["weights"]
+            stated["rows"], stated["numbers"] = packed(table)
+        if large or (outputs, inputs) != plain:
             stated |= {"inputs": inputs, "outputs": outputs}
     if certificate is not None:
         loss = loss_to_json(certificate.loss, outputs, inputs)
@@ -471,7 +581,7 @@ def _json(certificate: Certificate | None, stream: IO[bytes], table: Table) -> N
     stated = described(table, certificate)
     content = {"format": FORMAT, "version": _version(stated), **stated}
     content["digest"] = digest_of(content)
-    if table.law is not None:
+    if "weights" not in content:
         stream.write(f"{json.dumps(content, indent=1, sort_keys=True)}\n".encode())
         return
     # One row of the table a line, and not one number a line, so that the file is legible.

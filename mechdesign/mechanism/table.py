@@ -401,7 +401,7 @@ class Table:
             output_values=values_of(len(weights) if outputs is None else outputs),
             input_values=values_of(len(weights[0]) if inputs is None else inputs),
         )
-        privacy.pairs(self.inputs)  # an explicit neighbour list must fit the table
+        privacy.pairs(len(weights[0]))  # an explicit neighbour list must fit the table
         _require_fitting(self)
 
     @classmethod
@@ -665,9 +665,12 @@ class LawSampler:
 def _require_fitting(table: Table) -> None:
     """Raise InvalidMechanism for values that do not fit the table, its privacy, or each other."""
     outputs, inputs, neighbours = table.output_values, table.input_values, table.privacy.neighbours
-    if (outputs.size, inputs.size) != (table.outputs, table.inputs):
+    rows, columns = len(table.weights), len(table.weights[0])
+    if not table.bounded:
+        raise InvalidMechanism("the outputs of a table are not all integers")
+    if (outputs.size, inputs.size) != (rows, columns):
         raise InvalidMechanism(
-            f"the table is {table.outputs} x {table.inputs}, but there are {outputs.size} outputs"
+            f"the table is {rows} x {columns}, but there are {outputs.size} outputs"
             f" and {inputs.size} inputs"
         )
     if isinstance(inputs, CountPairs):

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mechdesign import (
     InvalidFile,
     InvalidMechanism,
     Mechanism,
+    MechanismError,
     Privacy,
     PrivacyViolation,
     Property,
@@ -28,7 +30,9 @@ from mechdesign import (
     named,
 )
 from mechdesign.base import files as strict_json
-from mechdesign.losses import L0, L1, Costs, Power, binomial
+from mechdesign.base.files import digest_of
+from mechdesign.losses import L0, L1, L2, Costs, Power, binomial
+from mechdesign.mechanism.device import Device
 
 DESIGNS = {
     "plain": lambda: design(3, Privacy(alpha="9/10"), L0(), ["WH", "CM"]),
@@ -140,9 +144,9 @@ def swap_rows(content: dict[str, Any]) -> None:
         (lambda c: c.pop("certificate"), InvalidFile, "certificate"),
         (lambda c: c.update(version=2), InvalidFile, "key 'inputs' is missing"),
         (
-            lambda c: c.update(version=4),
+            lambda c: c.update(version=5),
             InvalidFile,
-            "version 4, this library reads version 1, 2, 3",
+            "version 5, this library reads version 1, 2, 3, 4",
         ),
         (lambda c: c.update(format="else"), InvalidFile, "not a mechanism file"),
         (lambda c: c["certificate"].update(objective="1/2"), CertificateRejected, "loss is"),
@@ -356,3 +360,65 @@ def test_threads_may_save_to_one_path(tmp_path: Path) -> None:
         list(pool.map(lambda n: named.uniform(n % 3 + 1).save(path), range(60)))
     assert Mechanism.load(path).inputs in (2, 3, 4)
     assert [left.name for left in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_a_large_table_is_packed_into_few_numbers(tmp_path: Path) -> None:
+    """Read back as it was, by the library, by a device and by the checker."""
+    path = tmp_path / "m.json"
+    for mechanism in (
+        design(40, Privacy.from_epsilon(0.5), L0(), ["WH", "CM"]).mechanism,
+        design(32, Privacy.from_epsilon(0.5), L2(), ["WH", "CM"]).mechanism,
+        Mechanism(named.explicit_fair(60, 0.5).table, Privacy.from_epsilon(0.5)),
+    ):
+        plain = Mechanism.from_parts(mechanism, None)
+        plain.save(path)
+        content = json.loads(path.read_text())
+        assert content["version"] == 4
+        assert len(content["numbers"]) <= 2 * mechanism.inputs
+        legible = sum(len(str(weight)) for row in mechanism.weights for weight in row)
+        assert path.stat().st_size < legible / 10
+        assert Mechanism.load(path) == mechanism
+        drawn = Device(str(path))
+        columns = [[*accumulate(column)] for column in zip(*mechanism.weights, strict=True)]
+        assert drawn.cumulative == columns
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda rows, numbers: numbers.append("1"), "more numbers"),
+        (lambda rows, numbers: numbers.pop(), "no probability"),
+        (lambda rows, numbers: rows.append(rows[-1][:-1]), "one length"),
+        (lambda rows, numbers: rows.clear(), "one length"),
+        (lambda rows, numbers: rows.__setitem__(0, "^" + rows[0][1:]), "refers to no entry"),
+        (lambda rows, numbers: rows.__setitem__(0, "o" + rows[0][1:]), "refers to no entry"),
+        (lambda rows, numbers: rows.__setitem__(0, "x" + rows[0][1:]), "row of a packed table"),
+        (lambda rows, numbers: rows.__setitem__(3, rows[3][0] + "<" * 60), "no probability|sums"),
+        (lambda rows, numbers: numbers.__setitem__(0, "-1"), "no probability"),
+        (lambda rows, numbers: numbers.__setitem__(0, "7"), "no probability|sums"),
+    ],
+)
+def test_a_packed_table_that_lies_is_refused(change: Any, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    Mechanism(named.explicit_fair(60, 0.5).table, Privacy.from_epsilon(0.5)).save(path)
+    content = json.loads(path.read_text())
+    change(content["rows"], content["numbers"])
+    content["digest"] = digest_of(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(MechanismError, match=reason):
+        Mechanism.load(path)
+    with pytest.raises(ValueError, match=r"."):
+        Device(str(path))
+
+
+def test_a_short_file_may_not_be_made_into_hours_of_work(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    Mechanism(named.explicit_fair(60, 0.5).table, Privacy.from_epsilon(0.5)).save(path)
+    content = json.loads(path.read_text())
+    content["rows"] = ["#" + "=" * 2999] * 3000
+    content["denominator"] = "1" + "0" * 4000
+    content["inputs"] = content["outputs"] = {"counts": [0, 2999]}
+    content["digest"] = digest_of(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(InvalidFile, match="too long"):
+        Mechanism.load(path)

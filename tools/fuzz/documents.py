@@ -56,6 +56,7 @@ from rangeq.central.matrix_mechanism.strategy_file import load_strategy, save_st
 from rangeq.central.region_release import RegionRelease, release_regions
 from rangeq.central.regions import Regions
 from rangeq.grids import HDG
+from tools.check_certificate import unpacked
 from tools.fuzz.formats import (
     LENIENT,
     TOKENS,
@@ -100,6 +101,11 @@ def false_table(content: dict[str, Any]) -> str | None:
 
     It has to be an exact distribution for each input, and as private as claimed.
     """
+    if "law" in content:
+        least = rational(content["alpha"]) if content["law"] != "uniform" else Fraction(0)
+        private = least <= rational(content["law_alpha"]) <= 1
+        return None if private else "it is not as private as it claims"
+    content = listed(content)
     weights = [[whole(entry) for entry in row] for row in content["weights"]]
     denominator, alpha = whole(content["denominator"]), rational(content["alpha"])
     if not 0 < alpha <= 1:
@@ -128,6 +134,7 @@ class MechanismFile(JSONFormat):
         for mechanism in (
             named.geometric(4, alpha="9/10"),
             named.krr(3, alpha=Fraction(1, 3)),
+            Mechanism(named.geometric(50, 0.5).table, Privacy.from_epsilon(0.5)),  # packed
             Mechanism(named.geometric(2, alpha="1/2").table, metric),
             design(3, half, L0(), ["WH", "CM"]).mechanism,
             design(3, Privacy(alpha="1/2", neighbours=[(0, 1), (1, 3)]), L1()).mechanism,
@@ -151,6 +158,11 @@ class MechanismFile(JSONFormat):
             return Object(
                 (content | {key: rng.choice(these) for key, these in changes.items()}).items()
             )
+        if "rows" in content:
+            rows, i = [*content["rows"]], rng.randrange(len(content["rows"]))
+            j = rng.randrange(len(rows[i]))
+            rows[i] = rows[i][:j] + rng.choice("#=<>^o") + rows[i][j + 1 :]
+            return Object((content | {"rows": rows}).items())
         rows = content["weights"]
         column, some = rng.randrange(len(rows[0])), rng.sample(range(len(rows)), 2)
         most = whole(rows[some[0]][column])
@@ -171,6 +183,7 @@ class MechanismFile(JSONFormat):
         content = json.loads(data)
         if "law" in content:
             return _false_law(found, content)
+        content = listed(content)
         if (reason := false_table(content)) is not None:
             return reason
         denominator = whole(content["denominator"])
@@ -220,6 +233,14 @@ class MechanismFile(JSONFormat):
         return None
 
 
+def listed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a file with its weights, if they are packed."""
+    if "rows" not in content:
+        return content
+    weights = unpacked(content["rows"], content["numbers"], content["alpha"])
+    return {**content, "weights": [[str(entry) for entry in row] for row in weights]}
+
+
 def _false_law(found: Any, content: dict[str, Any]) -> str | None:
     """Why a closed form is not that of its file, or not as private as it claims."""
     stated = content["law"], whole(content["n"]), rational(content["law_alpha"])
@@ -252,6 +273,7 @@ class DeviceFile(MechanismFile):
         if "law" in content:
             fine = rational(content["law_alpha"]) >= rational(content["alpha"]) > 0
             return None if fine else "it is not as private as it claims"
+        content = listed(content)
         columns = zip(*[[whole(entry) for entry in row] for row in content["weights"]], strict=True)
         drawn = [[b - a for a, b in pairwise([0, *ends])] for ends in found.cumulative]
         if drawn != [list(column) for column in columns]:
