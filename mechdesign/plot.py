@@ -50,7 +50,7 @@ from mechdesign.base import (
 from mechdesign.exceptions import NotSquare
 from mechdesign.mechanism.explanation import QUESTIONS, Explanation
 from mechdesign.mechanism.mechanism import Mechanism
-from mechdesign.mechanism.values import Counts, Values
+from mechdesign.mechanism.values import Counts, Unbounded, Values
 
 __all__ = [
     "error_against_epsilon",
@@ -77,6 +77,8 @@ _ODDS = (
 )
 
 _PAGE = (8.27, 11.69)  # A4, upright, in inches
+
+_SOME_ERRORS = 500  # up to so many errors either way are drawn one by one
 
 _SEPARATE = 61  # up to so many points and bars are drawn one by one
 
@@ -267,14 +269,17 @@ def explanation_page(told: Explanation) -> Figure:
 def _errors(axes: Axes, told: Explanation) -> None:
     table = told.table
     signed = isinstance(table.output_values, Counts) and isinstance(table.input_values, Counts)
-    chances = (
-        table.error_distribution(told.prior).histogram
-        if signed
-        else dict(enumerate(told.distances))
-    )
-    end = next(d for d in range(len(told.distances)) if told.within(d) >= Fraction(999, 1000))
-    shown = {error: 100 * float(p) for error, p in chances.items() if abs(error) <= end}
-    axes.bar([*shown], [*shown.values()], _thickness(shown), color=ESTIMATE)
+    end = told.reach(Fraction(999, 1000))
+    if signed:
+        # Of very many errors some, evenly spread
+        step = max(1, end // _SOME_ERRORS)
+        errors = table.error_distribution(told.prior)
+        most = end // step
+        chances = {k * step: errors.probability(k * step) for k in range(-most, most + 1)}
+    else:
+        chances = dict(enumerate(told.distances[: end + 1]))
+    shown = {error: 100 * float(p) for error, p in chances.items()}
+    axes.bar([*shown], [*shown.values()], _thickness(shown) * _gap([*shown]), color=ESTIMATE)
     axes.set_xlabel("published minus true" if signed else "distance of published and true")
     axes.set_ylabel("% of cases")
     axes.set_xlim((-end if signed else 0) - 0.6, end + 0.6)
@@ -286,7 +291,7 @@ def _by_count(axes: Axes, told: Explanation) -> None:
     values = told.table.input_values
     typical = [math.sqrt(each.mean_square) for each in told.true_counts]
     marker = "o" if len(typical) <= _SEPARATE else ""
-    axes.plot(range(values.size), typical, marker + "-", color=ESTIMATE)
+    axes.plot(told.places[0], typical, marker + "-", color=ESTIMATE)
     axes.axhline(told.standard_errors.published, color=MUTED, linestyle=DASHES[1], linewidth=1)
     axes.set_xlabel("true count (dashed line: all together)")
     axes.set_ylabel("typical error")
@@ -301,11 +306,12 @@ def _truths(axes: Axes, told: Explanation) -> None:
     if isinstance(inputs, Counts):
         ranges = [
             (place, int(each.extent[0]), int(each.extent[1]), int(each.likeliest[0]))
-            for place, each in enumerate(told.published_values)
+            for place, each in zip(told.places[1], told.published_values, strict=True)
             if each.extent is not None and each.likeliest is not None
         ]
         x, low, high, likeliest = zip(*ranges, strict=True)
-        axes.bar(x, np.subtract(high, low) + 0.8, _thickness(x), np.subtract(low, 0.4), color=BAND)
+        width = _thickness(x) * _gap(x)
+        axes.bar(x, np.subtract(high, low) + 0.8, width, np.subtract(low, 0.4), color=BAND)
         size = 3.5 if len(x) <= _SEPARATE else 1
         axes.plot(x, likeliest, "o", color="black", markerfacecolor="black", markersize=size)
         axes.set_xlabel("published value (bar: the truth with at least 90 %; dot: the likeliest)")
@@ -318,8 +324,8 @@ def _truths(axes: Axes, told: Explanation) -> None:
         axes.set_xlabel("published value")
         axes.set_ylabel("right in %")
         mark_numbers(axes.yaxis, most=5)
-    axes.set_xlim(-0.6, outputs.size - 0.4)
-    _mark_values(axes.xaxis, outputs)
+    axes.set_xlim(-0.6, told.places[1][-1] + 0.6)
+    _mark_values(axes.xaxis, inputs if isinstance(outputs, Unbounded) else outputs)
 
 
 def _beliefs(axes: Axes, told: Explanation) -> None:
@@ -343,6 +349,11 @@ def _beliefs(axes: Axes, told: Explanation) -> None:
 def _thickness(bars: Collection[object]) -> float:
     """The width of bars one apart: with gaps where those would be seen."""
     return 0.8 if len(bars) <= _SEPARATE else 1.0
+
+
+def _gap(places: Sequence[int]) -> int:
+    """How far the first two places are apart, which are evenly spread."""
+    return places[1] - places[0] if len(places) > 1 else 1
 
 
 def error_against_epsilon(

@@ -164,6 +164,11 @@ class Explanation:
         """Return the probability that a published value is at most so far from the true count."""
         return sum(self.distances[: distance + 1], Fraction(0))
 
+    @property
+    def places(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The numbers of the inputs of `true_counts`, and of the outputs of `published_values`."""
+        return range(self.table.inputs), range(self.table.outputs)
+
     def reach(self, share: Fraction) -> int:
         """Return the distance within which at least this share of published values are."""
         return next(d for d in range(len(self.distances)) if self.within(d) >= share)
@@ -539,7 +544,7 @@ def explain(mechanism: Table, prior: Sequence[Rational] | None = None) -> Explan
     return Explanation(mechanism, prior_over(mechanism.inputs, prior))
 
 
-_PLACES = 201  # the counts and published values of a closed form that are told, evenly spread
+_PLACES = 101  # the counts and published values of a closed form that are told, evenly spread
 
 _DISTANCES = 1000  # its distances that are listed at most
 
@@ -556,12 +561,13 @@ class LawExplanation(Explanation):
         assert self.table.closed is not None
         return self.table.closed
 
-    @property
-    def places(self) -> list[int]:
-        """The counts, and published values, that are told."""
+    @cached_property
+    def places(self) -> tuple[Sequence[int], Sequence[int]]:
+        """The counts, and the published values, that are told."""
         n = self._law.n
         most = min(n, _PLACES - 1)
-        return [n * k // most for k in range(most + 1)]
+        some = [n * k // most for k in range(most + 1)]
+        return some, some
 
     @cached_property
     def distances(self) -> tuple[Fraction, ...]:
@@ -586,7 +592,7 @@ class LawExplanation(Explanation):
 
     @cached_property
     def true_counts(self) -> tuple[TrueCount, ...]:
-        return tuple(map(self._count, self.places))
+        return tuple(map(self._count, self.places[0]))
 
     def _published(self, output: int) -> PublishedValue:
         chance, right, likeliest, most, extent = self._law.posterior(output, LIKELY)
@@ -596,7 +602,7 @@ class LawExplanation(Explanation):
 
     @cached_property
     def published_values(self) -> tuple[PublishedValue, ...]:
-        return tuple(map(self._published, self.places))
+        return tuple(map(self._published, self.places[1]))
 
     def _shown_counts(self) -> tuple[Sequence[TrueCount], bool]:
         n = self._law.n
