@@ -1,10 +1,10 @@
 """Mechanisms and releases by the number of respondents: seconds, memory and bytes of files.
 
 Beside an earlier commit, whose packages run in the same environment from a checkout of its own;
-what takes longer than a minute is stopped. Every row is a process; memory is the largest resident set,
-with all libraries. Prints a Markdown table, and draws how a closed form grows with n.
+what takes longer than a minute is stopped. Every row is a process; memory is the largest resident
+set, with all libraries. Prints a Markdown table, and draws how a closed form grows with n.
 
-    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]        ten minutes
+    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]        five minutes
 """
 
 from __future__ import annotations
