@@ -318,8 +318,7 @@ def checked(
 ) -> tuple[Values, Loss, tuple[Property, ...]]:
     """Return the arguments of `design` besides privacy, or raise TypeError or ValueError."""
     if not isinstance(n, Values):
-        largest = whole(n, "n", what="a whole number of respondents")
-        n = Counts(0, min(largest, LARGEST))  # and that is too large
+        n = Counts(0, whole(n, "n", 0, LARGEST, what="a whole number of respondents"))
     loss = L0() if loss is None else loss
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, such as L0() or Power('1/2'), got {loss!r:.60}")

@@ -30,14 +30,22 @@ ADJACENT, ALL = Privacy(alpha="9/10"), Privacy(alpha="9/10", neighbours="all")
 
 @pytest.mark.parametrize(
     ("n", "privacy"),
-    [(3000, ADJACENT), (100_000, ADJACENT), (100_000, ALL), (700, ALL), (10**400, ADJACENT)],
+    [(3000, ADJACENT), (100_000, ADJACENT), (100_000, ALL), (700, ALL), (1 << 62, ADJACENT)],
 )
 def test_what_is_too_large_is_refused_before_any_work(n: int, privacy: Privacy) -> None:
     with pytest.raises(TooLarge, match=r"would take about .* GiB; nothing was done") as error:
-        design(n, privacy)
+        design(n, privacy, L1())
     assert isinstance(error.value, MechanismError)
     assert error.value.seconds > 86400 or error.value.bytes > 1 << 34
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+@pytest.mark.parametrize("n", [(1 << 62) + 1, 10**400])
+def test_no_count_is_larger_than_64_bits_hold(n: int) -> None:
+    """Not even where a closed form is the optimum of any n."""
+    for make in (design, named.geometric, named.explicit_fair):
+        with pytest.raises(ValueError, match=r"0 to 2\^62"):
+            make(n, ADJACENT)
 
 
 def test_the_estimate_is_that_of_the_neighbours() -> None:
