@@ -82,7 +82,7 @@ def test_audit_of_a_missing_file_is_a_wrong_request(
     [
         ("--n 4 --alpha 1.5", 2, "(0, 1]"),
         ("--n 4 --alpha x", 2, "rational"),
-        ("--n -1 --alpha 1/2", 2, "at least 0"),
+        ("--n -1 --alpha 1/2", 2, "0 to 2^62"),
         ("--n 4 --alpha 1/2 --property XX", 2, "unknown property"),
         ("--n 4 --alpha 1/2 --loss M0", 2, "L0, L1"),
         ("--n 4 --alpha 1/2 --loss L-1", 2, "at least 0"),

@@ -137,13 +137,44 @@ def test_wrong_requests_are_refused(changed, reason) -> None:
         ({"properties": "WH"}, TypeError),
         ({"privacy": None}, InexactNumber),
         ({"rng": 5}, TypeError),
-        ({"sizes": [10**6]}, TooLarge),
+        ({"sizes": [10**6], "properties": ["OR"]}, TooLarge),
     ],
 )
 def test_other_wrong_requests(changed, error) -> None:
     request = {"counts": [1], "sizes": [3], "privacy": HALF, **changed}
     with pytest.raises(error):
         release(request.pop("counts"), request.pop("sizes"), request.pop("privacy"), **request)
+
+
+def test_groups_of_any_size_go_through_one_release(tmp_path) -> None:
+    """Of 3 and of 3 million: drawn, stated, written and read back."""
+    rng = np.random.default_rng(2)
+    sizes = np.array([2, 40, 900, 3_000_000, (1 << 62) - 1])
+    counts = sizes // 3
+    for loss in (None, L2(), "total"):
+        made = release(
+            counts,
+            sizes,
+            Privacy(alpha="4/5"),
+            loss,
+            ["WH", "CM"],
+            totals=loss != L2(),
+            rng=rng,
+            cache=False,
+        )
+        apart = made.released - counts
+        assert (np.abs(apart) <= np.minimum(sizes, 200)).all()
+        assert made.statement.ratio <= Fraction(5, 4)
+        assert all(m.properties()["CM"] for m in made.mechanisms.values())
+        made.save(tmp_path / "r.json")
+        again = TableRelease.load(tmp_path / "r.json")
+        assert again.mechanisms == made.mechanisms
+        for cell in again.cells()[2:]:
+            assert cell.estimate is not None
+            assert abs(cell.estimate - cell.released) < 1e-3 * max(1, cell.size / 1e6)
+            assert cell.low <= cell.released <= cell.high
+    total = made.total(sizes < 1 << 60)
+    assert abs(total.value - counts[:4].sum()) < 8 * total.standard_error
 
 
 SINGULAR = {"privacy": Privacy.from_epsilon("1/10"), "properties": ["WH", "CM"]}
