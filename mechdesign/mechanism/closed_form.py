@@ -600,10 +600,13 @@ class FairLaw(Law):
     def _moment_of(self, a: Number, count: int, p: int, d: int) -> Number:
         n, half, margin = self.n, self.n // 2, min(count, self.n - count)
         total = 2 * series(lambda k: k**p, max(d + 1, 1), margin, p, a)
-        for less in (margin + 1, margin):
-            # 2k - less > d
+
+        def longer(less: int) -> Number:
+            """Of the outputs of power k on the longer side those at the distance 2k - less."""
             first = max(margin + 1, (d + less) // 2 + 1)
-            total += series(lambda k, less=less: (2 * k - less) ** p, first, half, p, a)  # type: ignore[misc]
+            return series(lambda k: (2 * k - less) ** p, first, half, p, a)
+
+        total += longer(margin + 1) + longer(margin)
         if n % 2 and n - margin > d:
             total += (n - margin) ** p * a ** (half + 1)
         return total / _ladder(a, n)
