@@ -302,6 +302,8 @@ def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, flo
         rows = laplace_strategy(gram_of(asked)[0])
         rounded = np.rint(rows * 2.0**SCALE_BITS).astype(np.int64)
         tried.append(DenseStrategy(rounded, asked.sizes))
+        # The cells alone need no rounding, which costs a strategy near them more than it gains
+        tried.append(DenseStrategy(np.eye(asked.cells, dtype=np.int64), asked.sizes))
     else:
         tried.append(product_for_laplace_noise(asked))
     return min(

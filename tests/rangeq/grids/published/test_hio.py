@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rangeq import Between
 from rangeq.grids.cells import tree_cells
 from rangeq.grids.channel import GridChannel, LevelSketch
 from rangeq.grids.published import hio_lhio as hio
@@ -146,4 +147,4 @@ def test_the_published_numbers_of_attributes_and_of_values(d: int, c: int) -> No
         left = rng.integers(0, c // 2, size=(3, several))
         answers = estimate.answers(np.arange(several), left, left + c // 2 - 1)
         assert np.isfinite(answers).all()
-    assert estimate.answer(dict.fromkeys(range(d), (0, c - 1))).value == 1
+    assert estimate.answer(dict.fromkeys(range(d), Between(0, c - 1))).value == 1
