@@ -151,6 +151,14 @@ class ApproximateEstimate(NamedTuple):
     variances: Floats  # shape (inputs,)
     variance_estimates: Floats  # shape (outputs,)
 
+    def estimates(self, outputs: Integers) -> Floats:
+        """Return the estimates from outputs, shape (outputs,)."""
+        return np.asarray(self.values[outputs])
+
+    def estimated_variances(self, outputs: Integers) -> Floats:
+        """Return the unbiased estimates of the variances from outputs, shape (outputs,)."""
+        return np.asarray(self.variance_estimates[outputs])
+
     @classmethod
     def of(cls, table: Table) -> ApproximateEstimate:
         """Return the numbers of ``UnbiasedEstimate(table)``, far faster where they are long."""
@@ -237,12 +245,11 @@ class LawEstimate:
         nothing = np.zeros(1)
         return cls(law, nothing, nothing, nothing, 0.0, 0.0, 0.0, 0.0)
 
-    def values(self, outputs: Integers) -> Floats:
+    def estimates(self, outputs: Integers) -> Floats:
         """Return the estimates from outputs, shape (outputs,)."""
         place, mirrored = self._places(outputs)
         shifts = np.append(self.shifts, 0.0)[place]
-        values: Floats = outputs.astype(np.float64) + np.where(mirrored, -shifts, shifts)
-        return values
+        return np.asarray(outputs + np.where(mirrored, -shifts, shifts))
 
     def estimated_variances(self, outputs: Integers) -> Floats:
         """Return the unbiased estimates of the variances from outputs, shape (outputs,)."""

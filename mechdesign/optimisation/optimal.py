@@ -353,6 +353,12 @@ def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> 
 _TRY = "however_large=True, --however-large: try"
 
 
+def expected_seconds(n: int, only_diagonal: bool) -> float:
+    """Return about how long a design takes, by a rule of thumb."""
+    # One core took that up to n = 256, and up to 1000 where the diagonal decides.
+    return 200 * (n / 1000) ** 3 if only_diagonal else 5 * (n / 128) ** 5
+
+
 def refuse_huge(
     outputs: int,
     inputs: int,
@@ -361,12 +367,10 @@ def refuse_huge(
     remedy: str = "",
 ) -> None:
     """Raise TooLarge, with a remedy, for a program beyond the limits, by a rule of thumb."""
-    # One core took 5 (n / 128)^5 seconds up to n = 256, and 200 (n / 1000)^3 up to n = 1000 where
-    # ``only_diagonal`` says that the diagonal decides; memory is 4 kB an entry of the table and 75
-    # bytes a privacy constraint.
+    # Memory is 4 kB an entry of the table and 75 bytes a privacy constraint.
     outputs, limited = (min(size, 1 << 30) for size in (outputs, inputs))  # or floats may overflow
     size = max(outputs, limited)
-    seconds = 200 * (size / 1000) ** 3 if only_diagonal else 5 * (size / 128) ** 5
+    seconds = expected_seconds(size, only_diagonal)
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory, remedy)

@@ -23,7 +23,7 @@ from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values
 from mechdesign.optimisation.certificate import Certificate
-from mechdesign.optimisation.optimal import checked, design, refuse_huge
+from mechdesign.optimisation.optimal import checked, design, expected_seconds, refuse_huge
 from mechdesign.optimisation.theory import LARGEST_GROUP, closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike
@@ -158,7 +158,7 @@ def best_closed_form(
         return None
     if loss in (None, L0()):
         found = closed_form(n, privacy, properties)
-        if found.excess and 200 * (n / 1000) ** 3 <= _PATIENCE:  # as `refuse_huge` has it
+        if found.excess and expected_seconds(n, only_diagonal=True) <= _PATIENCE:
             return None
         proof = Certificate(privacy, L0(), properties, found.loss, found.bound, {})
         # Of few counts certificates have multipliers, which `design` finds.
@@ -173,7 +173,7 @@ def best_closed_form(
     fitting = [Mechanism.from_law(law, privacy) for law in laws if names <= law.holds]
     if loss == TOTAL:
         return fitting[-1]  # GM has the least variance for every count
-    if 5 * (n / 128) ** 5 <= _PATIENCE:
+    if expected_seconds(n, only_diagonal=False) <= _PATIENCE:
         return None
     return min(fitting, key=lambda mechanism: mechanism.loss(loss))
 

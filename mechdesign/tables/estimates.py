@@ -19,7 +19,6 @@ from mechdesign.exceptions import NoUnbiasedEstimate
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.table import Table
 from mechdesign.mechanism.unbiased_estimate import ApproximateEstimate, LawEstimate
-from mechdesign.mechanism.values import Counts
 from mechdesign.noise.discrete import DiscreteLaplace
 
 _SLACK = 1e-9  # how far rounding may move an end of an interval, which is an integer
@@ -91,20 +90,6 @@ class GroupErrors(NamedTuple):
     mechanism: Mechanism
     layers: ApproximateEstimate | LawEstimate
     errors: MeasurementErrors  # the variances of no outputs, the others for all of them
-
-    def values(self, outputs: Integers) -> Floats:
-        """Return the estimates from outputs: shape (outputs,)."""
-        if isinstance(self.layers, LawEstimate):
-            return self.layers.values(outputs)
-        chosen: Floats = self.layers.values[outputs]
-        return chosen
-
-    def variances(self, outputs: Integers) -> Floats:
-        """Return the unbiased estimates of their variances: shape (outputs,)."""
-        if isinstance(self.layers, LawEstimate):
-            return self.layers.estimated_variances(outputs)
-        chosen: Floats = self.layers.variance_estimates[outputs]
-        return chosen
 
 
 @lru_cache(128)
@@ -181,11 +166,15 @@ class TotalEstimate(PeopleEstimate):
     @cached_property
     def value(self) -> float:
         """The estimate. It is not clipped: it may be negative, or exceed the number of people."""
-        return math.fsum(float(group.values(outputs).sum()) for group, outputs in self._groups)
+        return math.fsum(
+            float(group.layers.estimates(outputs).sum()) for group, outputs in self._groups
+        )
 
     @cached_property
     def errors_of_sum(self) -> MeasurementErrors:
-        variances = math.fsum(float(each.variances(out).sum()) for each, out in self._groups)
+        variances = math.fsum(
+            float(each.layers.estimated_variances(out).sum()) for each, out in self._groups
+        )
         groups = [(len(outputs), group.errors) for group, outputs in self._groups]
         least, worst, spread, tails = (
             math.fsum(count * errors[k] for count, errors in groups) for k in range(1, 5)
@@ -273,8 +262,8 @@ def count_interval(table: Table, output: int, confidence: float = 0.95) -> tuple
     """Return the (low, high) of `count_intervals` for one output, of closed forms without them."""
     if table.closed is None:
         return count_intervals(table, confidence)[output]
-    low = table.closed.outputs.low if isinstance(table.closed.outputs, Counts) else 0
-    return table.closed.interval(low + output, (1 - Fraction(_checked(confidence))) / 2)
+    released = int(table.output_values.at(np.array(output)))
+    return table.closed.interval(released, (1 - Fraction(_checked(confidence))) / 2)
 
 
 def half_width(confidence: float, errors: MeasurementErrors) -> float:
@@ -314,6 +303,15 @@ def _checked(confidence: float) -> float:
     return confidence
 
 
+def cells_of(sizes: Integers) -> dict[int, Integers]:
+    """The places of the cells of each size, ascending, in order."""
+    if not len(sizes):
+        return {}
+    order = np.argsort(sizes, kind="stable")
+    distinct, first = np.unique(sizes[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
+
+
 class MeasuredCells:
     """The measurements of many cells, each with an unbiased estimate of its count.
 
@@ -322,35 +320,37 @@ class MeasuredCells:
     """
 
     def __init__(self, sizes: Integers, mechanisms: Mapping[int, Mechanism]) -> None:
-        distinct, self._which = np.unique(sizes, return_inverse=True)
-        self._groups = [group_errors(mechanisms[size]) for size in distinct.tolist()]
+        by_size = cells_of(sizes)
+        self._groups = [group_errors(mechanisms[size]) for size in by_size]
+        self._cells = [*by_size.values()]
+        which = np.unique(sizes, return_inverse=True)[1]
         # Of each cell the errors that do not depend on its output: least, worst, ..
-        self._fixed = np.array([group.errors[1:] for group in self._groups])[self._which].T
+        self._fixed = np.array([group.errors[1:] for group in self._groups])[which].T
         self.worst: Floats = self._fixed[1]
 
     def values(self, outputs: Integers) -> Floats:
         """Return the unbiased estimates from the cells' outputs: shape (cells,)."""
-        return self._by_group(lambda group, chosen: group.values(chosen), outputs)
+        return self._by_group(lambda group, chosen: group.layers.estimates(chosen), outputs)
 
     def errors(self, outputs: Integers) -> MeasurementErrors:
         """Return what is known of the errors of `values`."""
-        variances = self._by_group(lambda group, chosen: group.variances(chosen), outputs)
+        variances = self._by_group(
+            lambda group, chosen: group.layers.estimated_variances(chosen), outputs
+        )
         return MeasurementErrors(variances, *self._fixed)
 
     def _by_group(
         self, function: Callable[[GroupErrors, Integers], Floats], outputs: Integers
     ) -> Floats:
         result = np.empty(len(outputs))
-        for place, group in enumerate(self._groups):
-            cells = self._which == place
+        for group, cells in zip(self._groups, self._cells, strict=True):
             result[cells] = function(group, outputs[cells])
         return result
 
     def draw(self, counts: Integers, source: BitSource) -> Integers:
         """Draw new outputs, (cells,), for counts (cells,)."""
         result = np.empty_like(counts)
-        for place, group in enumerate(self._groups):
-            cells = self._which == place
+        for group, cells in zip(self._groups, self._cells, strict=True):
             result[cells] = group.mechanism.sampler.outputs(counts[cells], source)
         return result
 

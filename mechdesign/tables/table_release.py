@@ -47,7 +47,13 @@ from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
 from mechdesign.tables.design_cache import DesignCache, designed
-from mechdesign.tables.estimates import CellEstimate, TotalEstimate, count_interval, group_errors
+from mechdesign.tables.estimates import (
+    CellEstimate,
+    TotalEstimate,
+    cells_of,
+    count_interval,
+    group_errors,
+)
 from mechdesign.tables.totals import refuse_totals
 
 # ------------------------------------------------------------------------------------------------
@@ -276,7 +282,7 @@ class TableRelease(Document):
             )
         self.mechanisms = MappingProxyType({size: mechanisms[size] for size in occurring})
         self.overlap = whole(overlap, "overlap", 1, what="a number of cells")
-        privacy, cells = self.mechanisms[occurring[0]].privacy, _cells_of(self.sizes)
+        privacy, cells = self.mechanisms[occurring[0]].privacy, cells_of(self.sizes)
         for size, mechanism in self.mechanisms.items():
             if mechanism.inputs != size + 1 or mechanism.privacy != privacy:
                 raise ValueError(
@@ -344,7 +350,7 @@ class TableRelease(Document):
         return TotalEstimate(
             [
                 (group_errors(self.mechanisms[size]), released[cells])
-                for size, cells in _cells_of(sizes).items()
+                for size, cells in cells_of(sizes).items()
             ]
         )
 
@@ -403,11 +409,11 @@ class TableRelease(Document):
         """
         estimates: list[float | None] = [None] * len(self.sizes)
         intervals = [(0, 0)] * len(self.sizes)
-        for size, cells in _cells_of(self.sizes).items():
+        for size, cells in cells_of(self.sizes).items():
             mechanism, outputs = self.mechanisms[size], self.released[cells]
             known = {i: count_interval(mechanism, i, confidence) for i in set(outputs.tolist())}
             with suppress(NoUnbiasedEstimate):
-                values = group_errors(mechanism).values(outputs).tolist()
+                values = group_errors(mechanism).layers.estimates(outputs).tolist()
                 for cell, value in zip(cells.tolist(), values, strict=True):
                     estimates[cell] = value
             for cell, output in zip(cells.tolist(), outputs.tolist(), strict=True):
@@ -538,7 +544,7 @@ def release(
                 _require_estimate(mechanisms[size])
             meter.update()
     released = np.empty_like(groups)
-    for size, cells in _cells_of(groups).items():
+    for size, cells in cells_of(groups).items():
         released[cells] = mechanisms[size].release(true[cells], rng)
     return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
 
@@ -550,15 +556,6 @@ def _require_estimate(mechanism: Mechanism) -> None:
         raise NoUnbiasedEstimate(
             f"{error}; nothing was released. Ask for the loss 'total' or the property F"
         ) from error
-
-
-def _cells_of(sizes: Integers) -> dict[int, Integers]:
-    """The places of the cells of each size, ascending, in order."""
-    if not len(sizes):
-        return {}
-    order = np.argsort(sizes, kind="stable")
-    distinct, first = np.unique(sizes[order], return_index=True)
-    return dict(zip(distinct.tolist(), np.split(order, first[1:]), strict=True))
 
 
 def _integers(values: npt.ArrayLike, name: str, cells: int | None = None) -> Integers:

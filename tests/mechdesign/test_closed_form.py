@@ -103,7 +103,7 @@ def test_the_unbiased_estimate_is_that_of_the_table(kind: type[Law], alpha: Frac
         exact, outputs = ApproximateEstimate.of(table), np.arange(n + 1)
         worst = exact.variances.max()
         near = {"rtol": 0, "atol": 1e-9 * worst}
-        np.testing.assert_allclose(found.values(outputs), exact.values, atol=1e-9 * worst**0.5)
+        np.testing.assert_allclose(found.estimates(outputs), exact.values, atol=1e-9 * worst**0.5)
         estimates = found.estimated_variances(outputs)
         np.testing.assert_allclose(estimates, exact.variance_estimates, **near)
         variances = np.append(found.variances, found.inner)
@@ -128,7 +128,7 @@ def test_far_from_its_ends_an_estimate_does_not_depend_on_n(alpha: Fraction) -> 
         np.testing.assert_array_equal(small.shifts, large.shifts)
         assert large.inner == pytest.approx(float(2 * alpha / (1 - alpha) ** 2))
         middle = np.array([LARGEST // 2])
-        assert large.values(middle) == middle.astype(float)
+        assert large.estimates(middle) == middle.astype(float)
 
 
 def test_balls_round_up_and_agree_with_rational_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,10 +45,14 @@ def test_cells_are_looked_up_by_the_size_of_their_group():
         group = group_errors(MECHANISMS[size])
         own = group.errors
         errors = cells.errors(OUTPUTS)
-        assert cells.values(OUTPUTS)[k] == group.values(np.array([output]))[0]
+        assert cells.values(OUTPUTS)[k] == group.layers.estimates(np.array([output]))[0]
         assert cells.worst[k] == errors.worst[k] == own.worst
         found = errors.variances[k], errors.least[k], errors.spread[k]
-        assert found == (group.variances(np.array([output]))[0], own.least, own.spread)
+        assert found == (
+            group.layers.estimated_variances(np.array([output]))[0],
+            own.least,
+            own.spread,
+        )
         assert (errors.tails[k], errors.step[k]) == (own.tails, own.step)
 
 
