@@ -96,7 +96,20 @@ def _best_vertex(
     large = len(problem.constraints) > INTERIOR_POINT_CONSTRAINTS
     # Bases are the same at every scaling of variables, so that the exact solution need not know.
     first = floats if sizes is None or not large else floats.scaled(sizes)
-    best = vertex = _first_vertex(problem, first, steps, progress, denied)
+    vertex = _first_vertex(problem, first, steps, progress, denied)
+    return refined(vertex, floats, max_refinements, max_work, progress)
+
+
+def refined(
+    vertex: Vertex,
+    floats: FloatProgram,
+    max_refinements: int = MAX_REFINEMENTS,
+    max_work: int = MAX_WORK,
+    progress: Progress | None = None,
+) -> tuple[Vertex, int]:
+    """Return an optimal vertex, from one nearby, else the best one found, and the refinements."""
+    problem, best = vertex.problem, vertex
+    steps = max_work // len(problem.constraints)
     refinements = in_vain = 0
     unit = ONE
     # Sign conditions are exact: there is no tolerance, and an optimal vertex is its own proof.

@@ -83,10 +83,12 @@ def to_float(value: fmpq) -> float:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The answer of the solver, unproved: a basis and the value of its vertex."""
+    """The answer of the solver, unproved: a basis and its vertex, in floats."""
 
     basis: Basis
     value: float
+    x: Floats  # (columns,)
+    y: Floats  # (rows,), the multipliers
 
 
 def solve(
@@ -94,18 +96,25 @@ def solve(
     start: Basis | None = None,
     presolve: bool = True,
     progress: Progress | None = None,
+    tolerance: float = 1e-7,
+    iterations: int | None = None,
 ) -> Optimum:
     """Return a basis that is optimal to within floating point tolerances."""
+    # If ``iterations`` are given, it is found by at most so many of the simplex method, or
+    # SolverFailure raised.
     # It is the last basis if the solver could not tell whether that is optimal.
     highs = _SilentHighs()  # type: ignore[no-untyped-call]
     # Reproducible; and programs of this size gain nothing from threads.
     highs.setOptionValue("threads", 1)
     # It may cycle on badly scaled programs
-    highs.setOptionValue("simplex_iteration_limit", 100 * len(program.row_lower))
+    limit = 100 * len(program.row_lower) if iterations is None else iterations
+    highs.setOptionValue("simplex_iteration_limit", limit)
+    highs.setOptionValue("primal_feasibility_tolerance", tolerance)
+    highs.setOptionValue("dual_feasibility_tolerance", tolerance)
     # Presolve would discard the basis that is given.
     if start is not None or not presolve:
         highs.setOptionValue("presolve", "off")
-    elif len(program.row_lower) > INTERIOR_POINT_CONSTRAINTS:
+    elif iterations is None and len(program.row_lower) > INTERIOR_POINT_CONSTRAINTS:
         highs.setOptionValue("solver", "ipm")
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = program.matrix.shape
@@ -132,13 +141,20 @@ def solve(
     statuses = highs.getBasis()
     # Any valid basis will do otherwise, also at the iteration limit or with an unknown status: its
     # vertex is computed exactly, and refined if it is not optimal.
-    if not statuses.valid or status in (
-        highspy.HighsModelStatus.kUnbounded,
-        highspy.HighsModelStatus.kSolveError,
+    if (
+        not statuses.valid
+        or status
+        in (
+            highspy.HighsModelStatus.kUnbounded,
+            highspy.HighsModelStatus.kSolveError,
+        )
+        or (iterations is not None and status != highspy.HighsModelStatus.kOptimal)
     ):
         raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
     basis = Basis(_basic(statuses.col_status), _basic(statuses.row_status))
-    return Optimum(basis, highs.getInfo().objective_function_value)
+    solution = highs.getSolution()
+    x, y = np.array(solution.col_value), np.array(solution.row_dual)
+    return Optimum(basis, highs.getInfo().objective_function_value, x, y)
 
 
 def _basic(statuses: Any) -> Booleans:

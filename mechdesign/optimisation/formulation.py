@@ -17,6 +17,7 @@ import numpy.typing as npt
 from mechdesign.base import Floats, Integers
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import Program
+from mechdesign.lp.chains import Places
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values
@@ -161,6 +162,10 @@ class Compact:
     cliques: tuple[Clique, ...]
     inputs: int
     sizes: Floats  #: The scaling of the variables: about as large as they are where that is known.
+    alpha: Fraction
+    places: (
+        Places | None
+    )  #: Where chains are to be looked for, of counts whose neighbours are next.
 
     def restored(
         self, multipliers: Sequence[Mapping[int, Fraction]]
@@ -232,12 +237,34 @@ def compact(
         group.kind == PRIVACY or group.equality or group.cells.shape[1] == 1
         for group in program.constraints
     )
-    if outputs == inputs and privacy.neighbours == "adjacent" and only_privacy:
+    adjacent = outputs == inputs and privacy.neighbours == "adjacent" and privacy.alpha < 1
+    if adjacent and only_privacy:
         steps = np.abs(np.subtract.outer(np.arange(outputs), np.arange(inputs)))
         # Privacy alone makes an optimum decay like alpha^|i - j| from the diagonal, as GM does: the
         # interior point method would take the far entries for 0.
         sizes[: steps.size] = np.maximum(float(privacy.alpha) ** steps, _LEAST).ravel()
-    return Compact(shorter, symmetry, program, tuple(kept), tuple(cliques), inputs, sizes)
+    return Compact(
+        shorter,
+        symmetry,
+        program,
+        tuple(kept),
+        tuple(cliques),
+        inputs,
+        sizes,
+        privacy.alpha,
+        _places(program.variables, inputs) if adjacent and not cliques else None,
+    )
+
+
+def _places(variables: int, size: int) -> Places:
+    """Return the places of the entries of a square table, and the exponents of GM and EM."""
+    numbers = np.arange(variables)
+    outputs, inputs = np.where(numbers < size**2, np.divmod(numbers, size), -1)
+    steps = np.abs(outputs - inputs)
+    # thesis eq. 6.15: from the nearer end of the inputs on, only every second step
+    near = np.minimum(inputs, size - 1 - inputs)
+    fair = np.where(steps < near, steps, (steps + near + 1) // 2)
+    return Places(outputs, inputs, (steps, fair))
 
 
 def _distances(privacy: Privacy, inputs: int) -> Integers:

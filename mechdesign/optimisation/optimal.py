@@ -303,12 +303,18 @@ def _solved(
 ) -> tuple[list[Fraction], _Multipliers]:
     """The exact optimum of a shorter program, and the proof for the one that it stands for."""
     # Imported here: it loads the solver, which most imports of the package do not need.
+    from mechdesign.lp.chains import solve_by_chains
     from mechdesign.lp.exact_solution import certify
 
     reduced = reduce_by_symmetry(shorter.program, shorter.symmetry) or unreduced(shorter.program)
     sizes = np.ones(reduced.program.variables)
     sizes[reduced.orbit] = shorter.sizes
-    solution = certify(reduced.program, progress, denied=denied, sizes=sizes)
+    solution = None
+    if isinstance(shorter, Compact) and shorter.places is not None and shorter.inputs > SMALL:
+        places = shorter.places.renumbered(reduced.orbit)
+        solution = solve_by_chains(reduced.program, places, shorter.alpha, progress)
+    if solution is None:
+        solution = certify(reduced.program, progress, denied=denied, sizes=sizes)
     x = [solution.x[v] for v in reduced.orbit.tolist()]
     return x, shorter.restored(reduced.expand(solution.multipliers))
 
