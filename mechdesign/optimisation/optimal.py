@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, re
 #: The most seconds and bytes that a design may be expected to take.
 _SECONDS, _BYTES = 86400, 1 << 34
 
+
+# What decides a design: the variables of the program of the diagonal, those of chains, or the whole
+# table.
+Method: TypeAlias = Literal["diagonal", "chains", "whole table"]
 
 # Those of the stated program, by name of group and number of the constraint.
 _Multipliers: TypeAlias = dict[str, dict[int, Fraction]]
@@ -87,8 +91,9 @@ def design(
 
     The linear program of thesis 6.3-6.4 is solved by HiGHS and then exactly; the table is exact,
     its privacy audited and its certificate checked before it is returned: ``certificate.gap`` is
-    exactly 0. For L0 and the seven properties of the thesis, with adjacent counts as neighbours, it
-    has few variables (`mechdesign.optimisation.diagonal_program`); and above n = 64 there is none,
+    exactly 0. With adjacent counts as neighbours it has few variables above n = 64: those of the
+    diagonal for L0 and the seven properties (`mechdesign.optimisation.diagonal_program`), else
+    those of chains of entries (`mechdesign.lp.chains`); and there is none,
     for any n, where a closed form is known to be optimal (`mechdesign.optimisation.theory`).
 
     Parameters
@@ -139,9 +144,9 @@ def design(
     ValueError
         n is not a whole number of at least 0, or a property is not known.
     TooLarge
-        The program is expected to take more than a day or 16 GiB: from about n = 900 with adjacent
-        counts as neighbours, from 600 with all, and for L0 with adjacent counts from 2000: there
-        `mechdesign.named.closed_form` tells how little is lost by taking GM or EM.
+        The program is expected to take more than a day or 16 GiB: from about n = 2000 with adjacent
+        counts as neighbours, from 600 with all. For L0 `mechdesign.named.closed_form` tells there
+        how little is lost by taking GM or EM.
     Incompatible
         No mechanism has all the properties (the seven of the thesis are always compatible). The
         error has the proof, which of them conflict, and from which epsilon on they do not.
@@ -169,9 +174,14 @@ def design(
         known = by_closed_form(inputs.high, privacy, loss, wanted)
         if known is not None and known.certificate is not None:
             return Design(known, known.certificate)
+    aligned = outputs == inputs and isinstance(inputs, Counts)
+    in_chains = aligned and privacy.neighbours == "adjacent" and privacy.alpha < 1
+    method: Method = "chains" if in_chains else "whole table"
     if not however_large:
         only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
-        refuse_huge(outputs.size, inputs.size, privacy, only_diagonal, _TRY)
+        refuse_huge(
+            outputs.size, inputs.size, privacy, "diagonal" if only_diagonal else method, _TRY
+        )
     privacy = _between(inputs, privacy)
     statement = None
     if objective is not None or constraints is not None:
@@ -190,7 +200,6 @@ def design(
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
         meter.say("building the program")
         program = mechanism_program(outputs, inputs, privacy, loss, wanted)
-        aligned = outputs == inputs and isinstance(inputs, Counts)
         say = meter.say if progress else None
 
         def denied() -> None:
@@ -202,7 +211,7 @@ def design(
         solved = _by_diagonal(program, inputs.size, privacy, say) if aligned else None
         if solved is None:
             if not however_large:
-                refuse_huge(outputs.size, inputs.size, privacy, remedy=_TRY)
+                refuse_huge(outputs.size, inputs.size, privacy, method, _TRY)
             monotone = aligned and any(item.short == "RM" for item in irredundant(wanted))
             shorter = compact(program, outputs.size, inputs.size, privacy, monotone)
             x, multipliers = _solved(shorter, say, denied)
@@ -359,24 +368,27 @@ def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> 
 _TRY = "however_large=True, --however-large: try"
 
 
-def expected_seconds(n: int, only_diagonal: bool) -> float:
+def expected_seconds(n: int, method: Method) -> float:
     """Return about how long a design takes, by a rule of thumb."""
-    # One core took that up to n = 256, and up to 1000 where the diagonal decides.
-    return 200 * (n / 1000) ** 3 if only_diagonal else 5 * (n / 128) ** 5
+    # One core took that up to n = 1000 where the diagonal decides, up to 512 in chains, which take
+    # longest with row and column monotonicity, and else up to 256.
+    if method == "whole table":
+        return 5 * (n / 128) ** 5
+    return (200 if method == "diagonal" else 1000) * (n / 1000) ** 3
 
 
 def refuse_huge(
     outputs: int,
     inputs: int,
     privacy: Privacy,
-    only_diagonal: bool = False,
+    method: Method = "whole table",
     remedy: str = "",
 ) -> None:
     """Raise TooLarge, with a remedy, for a program beyond the limits, by a rule of thumb."""
     # Memory is 4 kB an entry of the table and 75 bytes a privacy constraint.
     outputs, limited = (min(size, 1 << 30) for size in (outputs, inputs))  # or floats may overflow
     size = max(outputs, limited)
-    seconds = expected_seconds(size, only_diagonal)
+    seconds = expected_seconds(size, method)
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory, remedy)

@@ -158,7 +158,7 @@ def best_closed_form(
         return None
     if loss in (None, L0()):
         found = closed_form(n, privacy, properties)
-        if found.excess and expected_seconds(n, only_diagonal=True) <= _PATIENCE:
+        if found.excess and expected_seconds(n, "diagonal") <= _PATIENCE:
             return None
         proof = Certificate(privacy, L0(), properties, found.loss, found.bound, {})
         # Of few counts certificates have multipliers, which `design` finds.
@@ -173,7 +173,7 @@ def best_closed_form(
     fitting = [Mechanism.from_law(law, privacy) for law in laws if names <= law.holds]
     if loss == TOTAL:
         return fitting[-1]  # GM has the least variance for every count
-    if expected_seconds(n, only_diagonal=False) <= _PATIENCE:
+    if expected_seconds(n, "chains") <= _PATIENCE:
         return None
     return min(fitting, key=lambda mechanism: mechanism.loss(loss))
 
