@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copyreg
 from fractions import Fraction
+from typing import ClassVar
 
 from mechdesign.base import brief, printable, shown
 
 
 class MechanismError(Exception):
     """Base of every error that this package raises on purpose; its message is safe to print."""
+
+    #: Whether it answers the request, with no, rather than says that the request was wrong.
+    is_answer: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -47,6 +51,8 @@ class InexactNumber(MechanismError, TypeError):
 class InvalidMechanism(MechanismError, ValueError):
     """A table is not a mechanism: ragged, negative, or a column that does not sum to one."""
 
+    is_answer = True
+
 
 class InvalidPrior(MechanismError, ValueError):
     """Weights over the inputs that are not a probability distribution of the right length."""
@@ -63,6 +69,8 @@ class PrivacyViolation(MechanismError):
     metric), ``output`` and ``inputs`` where it is reached.
     """
 
+    is_answer = True
+
     def __init__(
         self, ratio: Fraction | float, allowed: Fraction, output: int | str, inputs: tuple[int, int]
     ) -> None:
@@ -76,9 +84,13 @@ class PrivacyViolation(MechanismError):
 class Infeasible(MechanismError):
     """No mechanism has all the properties asked for."""
 
+    is_answer = True
+
 
 class CertificateRejected(MechanismError):
     """A certificate does not prove what it claims about a mechanism."""
+
+    is_answer = True
 
 
 class SolverFailure(MechanismError, RuntimeError):
@@ -129,6 +141,8 @@ class NoUnbiasedEstimate(MechanismError, ValueError):
 
 class InvalidFile(MechanismError, ValueError):
     """A file that cannot be trusted: truncated, tampered with, or of another format."""
+
+    is_answer = True
 
 
 class IrregularFile(MechanismError, OSError):

@@ -278,7 +278,7 @@ class LogLinear:
         """Return the distribution with these parameters, flat."""
         spectrum = np.zeros(self.domain.size)
         spectrum[self._places] = parameters
-        turned = scipy.fft.fftn(spectrum.reshape(self.domain.shape))
+        turned = np.fft.fftn(spectrum.reshape(self.domain.shape))
         # sum_a theta_a (cos + sin) at x: the transform with exp(-i) has -sin as its imaginary part.
         logs = (turned.real - turned.imag).ravel()
         # Log-sum-exp: the constant log Z cancels, and nothing overflows.
@@ -287,7 +287,7 @@ class LogLinear:
 
     def _spectrum(self, joint: Floats) -> npt.NDArray[np.complex128]:
         """Return E exp(2 pi i sum_j m_j x_j / r_j) for every m, flat."""
-        return np.conj(scipy.fft.fftn(joint.reshape(self.domain.shape))).ravel()
+        return np.conj(np.fft.fftn(joint.reshape(self.domain.shape))).ravel()
 
     def _moments(self, spectrum: npt.NDArray[np.complex128]) -> Floats:
         coefficients = spectrum[self._places]

@@ -129,17 +129,12 @@ class InputProtocol(MarginalProtocol):
         return dict.fromkeys(self.measured, float(self.records.linear_variance(n, row, even)[0]))
 
     def cell_variances(self, n: int, attributes: Sequence[str]) -> Floats:
-        # That of the sum of the records in the cell.
+        # That of the sum of the records in the cell: at even frequencies alike for all cells
         names = self.checked(attributes)
-        cells = self.domain.cells(np.arange(self.domain.size), names)
-        shape = self.domain.project(names).shape
+        first = self.domain.cells(np.arange(self.domain.size), names) == 0
         even = np.full(self.domain.size, 1 / self.domain.size)
-        every = np.arange(np.prod(shape))[:, None]
-        parts = [
-            self.records.linear_variance(n, (cells == every[block]).astype(np.float64), even)
-            for block in self._blocks(len(every))
-        ]
-        return np.concatenate(parts).reshape(shape)
+        variance = self.records.linear_variance(n, first[None].astype(np.float64), even)
+        return np.full(self.domain.project(names).shape, variance[0])
 
 
 @dataclass(frozen=True)

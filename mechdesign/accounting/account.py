@@ -61,6 +61,8 @@ class BudgetExceeded(MechanismError):
     Attributes: ``asked`` and ``remaining``, exact.
     """
 
+    is_answer = True
+
     def __init__(self, asked: Fraction, remaining: Fraction, what: str = "") -> None:
         self.asked, self.remaining, self.what = asked, remaining, what
         of = f" for {what}" if what else ""

@@ -12,64 +12,30 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import NoReturn
 
 from mechdesign import __version__
-from mechdesign.accounting.account import BudgetExceeded
 from mechdesign.base import meant, printable, reason
-from mechdesign.cli.mechanism_commands import (
-    run_audit,
-    run_compare,
-    run_design,
-    run_explain,
-    run_plot,
-    run_release,
-)
-from mechdesign.cli.options import import_modules, say
-from mechdesign.cli.plan_command import run_ledger, run_plan
-from mechdesign.cli.release_commands import (
-    run_compare_suppression,
-    run_release_contingency,
-    run_release_table,
-)
-from mechdesign.exceptions import (
-    CertificateRejected,
-    Infeasible,
-    InvalidFile,
-    InvalidMechanism,
-    MechanismError,
-    PrivacyViolation,
-)
-from mechdesign.planning.trust import Unreachable
+from mechdesign.exceptions import MechanismError
 
+# Where each command is. None is loaded before it is asked for: that takes longer than the others.
 _COMMANDS = {
-    each.name: each
-    for each in (
-        run_design,
-        run_audit,
-        run_explain,
-        run_release,
-        run_release_table,
-        run_release_contingency,
-        run_compare,
-        run_compare_suppression,
-        run_plot,
-        run_plan,
-        run_ledger,
-    )
+    name: EntryPoint(name, f"mechdesign.cli.{file}:run_{name.replace('-', '_')}", "")
+    for name, file in {
+        "design": "mechanism_commands",
+        "audit": "mechanism_commands",
+        "explain": "mechanism_commands",
+        "release": "mechanism_commands",
+        "release-table": "release_commands",
+        "release-contingency": "release_commands",
+        "compare": "mechanism_commands",
+        "compare-suppression": "release_commands",
+        "plot": "mechanism_commands",
+        "plan": "plan_command",
+        "ledger": "plan_command",
+    }.items()
 }
-
-# Errors that answer the request, for exit code 1; others mean that the request was wrong.
-_NO = (
-    PrivacyViolation,
-    CertificateRejected,
-    InvalidFile,
-    InvalidMechanism,
-    Infeasible,
-    Unreachable,
-    BudgetExceeded,
-)
 
 _EXAMPLES = """examples:
   mechdesign design --n 8 --alpha 9/10 --loss L0 --property WH --property CM --out wm.json\
@@ -99,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unknown = parser(given).parse_known_args(_joined(given))
     if unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    from mechdesign.cli.options import import_modules, say  # which every command has loaded
+
     try:
         import_modules(options.imports)
         code: int = options.run(options)
@@ -109,11 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mechdesign: interrupted; nothing was written", file=sys.stderr)
         return 130
-    except _NO as error:
-        say(f"mechdesign: {error}", sys.stderr)
-        return 1
     except (MechanismError, ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
         say(f"mechdesign: {reason(error)}", sys.stderr)
+        if isinstance(error, MechanismError) and error.is_answer:
+            return 1
         try:
             sys.stdout.flush()
         except OSError:  # nor is what it still holds to be written when Python ends
@@ -170,12 +137,16 @@ def parser(given: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     program.add_argument("--version", action="version", version=f"mechdesign {__version__}")
-    subparsers = program.add_subparsers(required=True, metavar="command")
-    others = {point.name: point for point in entry_points(group="mechdesign.commands")}
     asked = given[0] if given else ""
     if asked == "--version":
         return program
-    for name in [asked] if asked in (*_COMMANDS, *others) else (*_COMMANDS, *others):
-        # Other packages are loaded only when they are needed
-        (_COMMANDS.get(name) or others[name].load()).add_to(subparsers)
+    subparsers = program.add_subparsers(required=True, metavar="command")
+    known = {asked: _COMMANDS[asked]} if asked in _COMMANDS else _all_commands()
+    for name in [asked] if asked in known else known:
+        known[name].load().add_to(subparsers)
     return program
+
+
+def _all_commands() -> dict[str, EntryPoint]:
+    """The commands of this package, and of others."""
+    return _COMMANDS | {each.name: each for each in entry_points(group="mechdesign.commands")}

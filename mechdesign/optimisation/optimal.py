@@ -22,7 +22,6 @@ from mechdesign.mechanism.values import LARGEST, CountPairs, Counts, Values
 from mechdesign.optimisation.certificate import Certificate, dual_bound
 from mechdesign.optimisation.diagonal_program import DiagonalProgram, is_unique, no_worse
 from mechdesign.optimisation.formulation import Compact, compact, mechanism_program
-from mechdesign.optimisation.infeasibility import Request
 from mechdesign.optimisation.theory import closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
@@ -160,9 +159,6 @@ def design(
     (Fraction(52, 81), Fraction(0, 1))
     """
     privacy = Privacy.of(privacy)
-    # Imported here: it loads the solver, which most imports of the package do not need.
-    from mechdesign.optimisation.infeasibility import incompatible
-
     if objective is not None and loss is not None:
         raise TypeError("give a loss or an objective, not both")
     inputs, loss, wanted = checked(n, loss, properties)
@@ -203,6 +199,9 @@ def design(
         say = meter.say if progress else None
 
         def denied() -> None:
+            # Imported here: it loads the solver, which most imports of the package do not need.
+            from mechdesign.optimisation.infeasibility import Request, incompatible
+
             with suppress(SolverFailure):
                 conflict = incompatible(Request(outputs, inputs, privacy, wanted), meter.say)
                 if conflict is not None:

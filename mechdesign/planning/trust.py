@@ -38,6 +38,8 @@ _EPSILON_DIGITS = 4  # the significant digits of an epsilon that was searched fo
 class Unreachable(MechanismError):
     """The error that no candidate reaches the target ``error``: ``least`` is the best possible."""
 
+    is_answer = True
+
     def __init__(self, error: float, least: float, within: str) -> None:
         self.error, self.least, self.within = error, least, within
         best = (
