@@ -4,7 +4,7 @@ Beside an earlier commit, whose packages run in the same environment from a chec
 what takes longer than a minute is stopped. Every row is a process; memory is the largest resident
 set, with all libraries. Prints a Markdown table, and draws how a closed form grows with n.
 
-    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]        five minutes
+    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]        fifteen minutes
 """
 
 from __future__ import annotations
@@ -61,8 +61,36 @@ from mechdesign import Privacy, tables
 privacy = Privacy.from_epsilon(0.5)
 tables.release([30, 40], [100, 99], privacy, properties=["WH", "CM"], cache=False).save("two.json")
 """,
+    "design, n = 300, L0, WH + CM, epsilon 0.5: two groups": """
+from mechdesign import Privacy, tables
+privacy = Privacy.from_epsilon(0.5)
+tables.release([30, 40], [300, 299], privacy, properties=["WH", "CM"], cache=False).save("two.json")
+""",
     "release-table, 5,000 groups of 1 to 10^6, WH": RELEASE,
 }
+
+DESIGN = """
+from mechdesign import Privacy, design
+from mechdesign.losses import L1, L2
+assert design({n}, {privacy}, {loss}(), {wanted}).certificate.gap == 0
+"""
+
+for n, loss, wanted, alpha in (
+    (128, "L2", "WH", "3/5"),
+    (128, "L1", "WH CM", "3/5"),
+    (128, "L2", "WH CM RM", None),
+    (256, "L2", "WH", "9/10"),
+    (256, "L2", "WH", "3/5"),
+    (256, "L1", "WH CM", "3/5"),
+    (256, "L2", "WH CM", "9/10"),
+    (256, "L2", "WH CM RM", "3/5"),
+    (256, "L2", "WH CM RM", None),
+    (256, "L2", "WH CM RM", "9/10"),
+):
+    privacy = f'Privacy(alpha="{alpha}")' if alpha else "Privacy.from_epsilon(0.5)"
+    title = f"design, n = {n}, {loss}, {wanted.replace(' ', ' + ')}, "
+    title += f"alpha {alpha}" if alpha else "epsilon 0.5"
+    ROWS[title] = DESIGN.format(n=n, loss=loss, privacy=privacy, wanted=wanted.split())
 
 
 REPORT = """

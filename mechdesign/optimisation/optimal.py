@@ -166,13 +166,13 @@ def design(
     if not isinstance(outputs, Values):
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     plain = objective is None and constraints is None
-    if plain and outputs == inputs and isinstance(inputs, Counts) and not canonical:
-        known = by_closed_form(inputs.high, privacy, loss, wanted)
+    aligned = outputs == inputs and isinstance(inputs, Counts)
+    if plain and aligned and not canonical:
+        known = by_closed_form(inputs.size - 1, privacy, loss, wanted)
         if known is not None and known.certificate is not None:
             return Design(known, known.certificate)
-    aligned = outputs == inputs and isinstance(inputs, Counts)
-    in_chains = aligned and privacy.neighbours == "adjacent" and privacy.alpha < 1
-    method: Method = "chains" if in_chains else "whole table"
+    adjacent = privacy.neighbours == "adjacent" and privacy.alpha < 1
+    method: Method = "chains" if plain and aligned and adjacent else "whole table"
     if not however_large:
         only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
         refuse_huge(
