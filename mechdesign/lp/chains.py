@@ -40,7 +40,7 @@ _MULTIPLIER, _GAIN, _COEFFICIENT = 1e-8, 1e-9, 1e-11
 
 _CUTS = 5  # of a chain in one round
 
-_TOLERANCE = 1e-10  # the least that HiGHS takes
+_TOLERANCE = 1e-10  # of HiGHS: the least that it takes
 
 # Beyond entries as small as that beside those of the diagonal floats do not look for a cut.
 _LEAST = 1e-6
@@ -321,7 +321,7 @@ class _Search:
             np.zeros(chains.count),
             slopes.T @ floats.cost,
         )
-        # They take long to find that a first guess has no solution.
+        # It takes long to find that a first guess has no solution.
         most = 1000 + (1 if first else 2) * matrix.shape[0]
         try:
             optimum = solve(program, tolerance=_TOLERANCE, iterations=most)
@@ -472,11 +472,16 @@ def solve_by_chains(
     program: Program, places: Places, alpha: Fraction, progress: Progress | None = None
 ) -> Solution | None:
     """Solve the program of a table exactly; None where that does not succeed."""
+    if not float(alpha):
+        return None
     search = _Search(program, places, alpha, progress)
     for exponents in places.guesses:
-        tight = search.first(exponents, places)
-        found = search.searched(tight)
-        with suppress(Infeasible, SolverFailure, SingularBasis):
+        # Powers of a small alpha are 0 and their inverses infinite: what is exact decides.
+        with (
+            suppress(Infeasible, SolverFailure, SingularBasis),
+            np.errstate(over="ignore", invalid="ignore"),
+        ):
+            found = search.searched(search.first(exponents, places))
             solution = None if found is None else search.exact(found)
             if solution is not None:
                 return solution

@@ -72,6 +72,17 @@ def test_without_a_solution_there_is_none():
     assert solve_by_chains(impossible, places, Fraction("9/10")) is None
 
 
+@pytest.mark.parametrize(
+    "alpha", [Fraction(1, 10**30), Fraction(1, 2**1200), 1 - Fraction(1, 10**9)]
+)
+def test_powers_that_floats_do_not_hold(alpha):
+    program, places = in_chains(20, alpha, L2(), ("WH",))
+    solution = solve_by_chains(program, places, alpha)
+    if solution is not None:
+        best, proof = check_solution(program, solution)
+        assert best == proof
+
+
 @pytest.mark.parametrize("wanted", [("WH",), ("WH", "CM", "RM")], ids="+".join)
 def test_designs_of_large_groups_are_proved(wanted):
     found = design(70, Privacy(alpha="3/5"), L2(), wanted)
