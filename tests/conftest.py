@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -165,3 +167,19 @@ def _cache_of_designs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MECHDESIGN_CACHE", str(tmp_path_factory.mktemp("designs")))
         yield
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], AbstractContextManager[None]]:
+    """Within, what is written does not fit on the disk."""
+
+    @contextmanager
+    def full() -> Iterator[None]:
+        def fails(handle: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("mechdesign.base.files.os.fsync", fails)
+            yield
+
+    return full

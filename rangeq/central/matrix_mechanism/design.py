@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
+from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign.base import ProgressMeter
 from mechdesign.noise.discrete import LARGEST_SIGMA2
+from mechdesign.tables import DesignCache
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -137,7 +138,7 @@ def workload_optimal(
     promise: Promise,
     tolerance: float = 1e-4,
     progress: bool = False,
-    cache: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | bool = True,
 ) -> StrategyDesign:
     """The strategy whose answers to a workload have the least mean variance under a promise.
 
@@ -162,9 +163,10 @@ def workload_optimal(
         In (0, 1): how far, relative to the bound, the variance may be above it, if that is convex.
     progress : bool, default False
         Whether to write on standard error how long it has taken so far.
-    cache : str or os.PathLike, optional
-        A directory where designs are kept, so that one that was made before is read. Only who may
-        write the directory can make `bound` wrong there; privacy does not rest on it.
+    cache : str, os.PathLike or bool, default True
+        A directory where designs are kept, so that one that was made before is read; True: that of
+        `mechdesign.tables.DesignCache`; False: none. Where it cannot be written only time is lost.
+        Only who may write it can make `bound` wrong there; privacy does not rest on it.
 
     Returns
     -------
@@ -195,15 +197,16 @@ def workload_optimal(
     # The noise variance per unit of squared sensitivity: 2 / epsilon^2 of continuous Laplace noise,
     # which the bound is about; discrete noise comes as near as integers are large
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
-    kept = None if cache is None else DesignFile(cache, asked, _noise(asked, promise), tolerance)
-    stored = None if kept is None else kept.load()
+    folder = None if isinstance(cache, bool) else cache
+    kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance)
+    stored = kept.load() if cache is not False else None
     if stored is None:
         with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
             if isinstance(promise, Privacy):
                 stored = StoredStrategy(*_for_laplace_noise(asked, tolerance))
             else:
                 stored = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise.noise_ratio))
-        if kept is not None:
+        if cache is not False:
             kept.save(stored)
     assert stored.bound is not None
     # Rounded down, as the bound is proved
@@ -321,33 +324,45 @@ VERSION = 1  #: The number of changes of the search: designs of another version 
 class DesignFile:
     """The file of a request, of a workload with some noise, in a directory of designs.
 
-    What is there is as good as what is designed, or damaged: then it is designed anew. Its bound is
-    taken on trust, its sensitivities are not.
+    What is there is as good as what is designed, or it is designed anew: it is intact, answers this
+    workload, and has a bound that its own error does not contradict. The rest of the bound is taken
+    on trust, the sensitivities are not.
     """
 
     def __init__(
-        self, directory: str | os.PathLike[str], workload: Workload, noise: str, tolerance: float
+        self, directory: Path, workload: Workload, promise: Promise, tolerance: float
     ) -> None:
+        self.workload, self.laplace = workload, isinstance(promise, Privacy)
         terms = [
             [float(term.weight).hex(), [_told(queries) for queries in term.factors]]
             for term in workload.terms
         ]
         # Floats as `hex` writes them: exact, and the same on every machine
+        noise = _noise(workload, promise)
         asked = [VERSION, list(workload.sizes), terms, noise, float(tolerance).hex()]
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-        self.path = Path(directory) / f"{digest[:32]}.npz"
+        self.path = directory / f"{digest[:32]}.npz"
 
     def load(self) -> StoredStrategy | None:
-        """The strategy and its bound, if there is an intact file with both."""
-        with suppress(FileNotFoundError, InvalidFile):
+        """The strategy and its bound, if there is a file with both that fit."""
+        with suppress(OSError, ValueError):
             stored = load_strategy(self.path)
-            return stored if stored.bound is not None else None
+            strategy, bound = stored
+            if bound is None or strategy.sizes != self.workload.sizes:
+                return None
+            norm = strategy.l1**2 if self.laplace else strategy.l2_squared
+            error = norm * self.workload.weight * strategy.workload_variance(self.workload)
+            # The least error may be rounded to a little below its bound
+            if bound <= error * (1 + 1e-9):
+                return stored
         return None
 
     def save(self, found: StoredStrategy) -> None:
         """Keep a design, in one step or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        save_strategy(self.path, *found)
+        # Without the file only time is lost
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            save_strategy(self.path, *found)
 
 
 def _told(queries: QuerySet) -> str:

@@ -30,6 +30,7 @@ import scipy
 
 from mechdesign.base import Floats, Integers, ProgressMeter, one_thread
 from rangeq.central.branching import best_branching
+from rangeq.central.matrix_mechanism.workload import QuerySet
 from rangeq.central.mechanism import best_shares, equal
 from rangeq.core import tree_over
 
@@ -49,7 +50,12 @@ _LEAST = 1e-12  # entries of G above minus it, relative to the largest, are take
 _LARGEST = 2.0**20  # the largest entry of T: a cell of so little weight beside it is rounded away
 
 # Rounds of the search: the steps from each start, and the number of the best that go on.
-_ROUNDS = ((30, 5), (50, 2), (100, 1), (300, 1))
+_ROUNDS: tuple[tuple[int, int], ...] = ((30, 5), (50, 2), (100, 1), (300, 1))
+
+# The numbers of cells for which the starts for ranges are known, the cells of one of their bumps,
+# and the rounds from them. The tests compare them with the search.
+_LEAST_RANGES, _MOST_RANGES, _CELLS_OF_BUMP = 24, 256, 19
+_RANGES_ROUNDS: tuple[tuple[int, int], ...] = ((200, 1), (300, 1))
 
 _FEW_CELLS = 512  # the number of cells up to which twice as many go on
 
@@ -94,14 +100,19 @@ def _p_identity(gram: Floats) -> Floats:
     # The error is in proportion to G: at trace 1 its logarithm and the tolerances of the descent
     # mean the same for every workload
     asked = gram / float(np.trace(gram))
-    trees = [rows[None] for rows in _trees(cells)]
     # The cells alone and the trees are candidates as they are, so that no descent can end above
     # them
-    candidates = [(_error(rows, asked)[0], rows) for rows in (np.zeros((1, 1, cells)), *trees)]
-    pool = [*_trees(cells), *_layers(asked), *_random(cells)] if cells > 1 else []
+    plain, rounds = [np.zeros((1, cells))], _ROUNDS
+    pool = [*_for_ranges(asked)] if _LEAST_RANGES <= cells <= _MOST_RANGES else []
+    if pool:
+        rounds = _RANGES_ROUNDS
+    elif cells > 1:
+        plain += _trees(cells)
+        pool = [*plain[1:], *_layers(asked), *_random(cells)]
+    candidates = [(_error(rows[None], asked)[0], rows[None]) for rows in plain]
     pool = [_with_signs(rows, asked) for rows in pool]
-    with ProgressMeter("strategy", len(_ROUNDS), "rounds") as meter:
-        for number, (steps, kept) in enumerate(_ROUNDS):
+    with ProgressMeter("strategy", len(rounds), "rounds") as meter:
+        for number, (steps, kept) in enumerate(rounds):
             descended = sorted((_descended(rows, asked, steps) for rows in pool), key=itemgetter(0))
             candidates += descended[:1]
             # Successive halving: the first few steps sort the starts well enough to spend the rest
@@ -145,18 +156,32 @@ def _layers(gram: Floats) -> Iterator[Floats]:
     place = np.empty(cells)
     place[_order(gram)] = (np.arange(cells) + 0.5) / cells
 
-    def layer(bumps: int) -> Floats:
-        middles = (np.arange(bumps)[:, None] + 0.5) / bumps
-        rows: Floats = _HEIGHT * np.maximum(1 - np.abs(place - middles) * bumps, 0.0)
-        # Above 0 everywhere: an entry that starts on its bound may be held there, and then bumps
-        # could only shrink
-        return rows + 0.01
-
     for bumps in sorted({count for count in counts if 2 <= count < cells}):
-        yield layer(bumps)
+        yield _bumps(place, bumps)
         for fanout in _FANOUTS:
             if bumps >= 2 * fanout:
-                yield np.vstack([layer(bumps), layer(round(bumps / fanout))])
+                yield np.vstack([_bumps(place, bumps), _bumps(place, round(bumps / fanout))])
+
+
+def _bumps(place: Floats, count: int) -> Floats:
+    """A layer of so many bumps over cells at these places in 0 .. 1."""
+    middles = (np.arange(count)[:, None] + 0.5) / count
+    # Above 0 everywhere: an entry that starts on its bound may be held there, and then bumps could
+    # only shrink
+    return np.asarray(_HEIGHT * np.maximum(1 - np.abs(place - middles) * count, 0.0) + 0.01)
+
+
+def _for_ranges(gram: Floats) -> Iterator[Floats]:
+    """The few starts that are known to do, if the queries are all ranges: a layer of bumps."""
+    # From any height or width the descent comes to the same: how many bumps there are decides
+    cells, order = len(gram), _order(gram)
+    ranges = QuerySet("ranges", cells).gram
+    if np.allclose(gram[np.ix_(order, order)], ranges / np.trace(ranges), rtol=1e-9, atol=0):
+        place = np.empty(cells)
+        place[order] = (np.arange(cells) + 0.5) / cells
+        bumps = round(cells / _CELLS_OF_BUMP)
+        # A little uneven: a symmetric start stays so, and the best is not always symmetric
+        yield from (_bumps(place**1.1, count) for count in range(max(bumps - 1, 1), bumps + 2))
 
 
 def _order(gram: Floats) -> Integers:

@@ -6,6 +6,7 @@ import scipy
 
 from mechdesign import Privacy
 from rangeq.central import CentralFlat, Hierarchy, Wavelet, best_branching
+from rangeq.central.matrix_mechanism import p_identity
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.p_identity import _error, _order, laplace_strategy
 from rangeq.central.matrix_mechanism.workload import QuerySet, Workload
@@ -40,6 +41,25 @@ def test_columns_sum_to_one_and_rank_is_full(cells):
     assert strategy.sum(axis=0) == pytest.approx(np.ones(cells))
     assert np.linalg.matrix_rank(strategy) == cells
     assert np.array_equal(strategy, laplace_strategy(QuerySet("ranges", cells).gram))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [24, 57, *(pytest.param(n, marks=pytest.mark.slow) for n in (38, 100, 129, 178, 213, 256))],
+)
+def test_few_starts_do_for_ranges(cells, monkeypatch):
+    """No search ends below them; nor does the order of the cells matter."""
+    gram = QuerySet("ranges", cells).gram
+    order = np.random.default_rng(1).permutation(cells)
+
+    def error(gram):
+        strategy = laplace_strategy(gram)
+        return np.trace(gram @ np.linalg.inv(strategy.T @ strategy))
+
+    found = error(gram)
+    assert error(gram[np.ix_(order, order)]) == pytest.approx(found, rel=1e-6)
+    monkeypatch.setattr(p_identity, "_MOST_RANGES", 0)
+    assert found < error(gram) * (1 + 1e-6)
 
 
 @pytest.mark.slow
