@@ -23,6 +23,7 @@ def in_chains(n, alpha, loss, wanted, symmetric=True):
     shorter = compact(full(n, privacy, loss, wanted), n + 1, n + 1, privacy, "RM" in wanted)
     reduced = symmetric and reduce_by_symmetry(shorter.program, shorter.symmetry)
     reduced = reduced or unreduced(shorter.program)
+    assert shorter.places is not None
     return reduced.program, shorter.places.renumbered(reduced.orbit)
 
 
