@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from frequency.planning.survey_plan import plan_survey
 from frequency.schema import Ordered, Schema, draft_schema
 from frequency.schema.schema import save_content, text_of
 from mechdesign.base import ProgressMeter, printable
@@ -66,6 +65,7 @@ SURVEY = """
     notes=CHAIN,
 )
 def run_protocol(options: argparse.Namespace) -> None:
+    from frequency.planning.survey_plan import plan_survey  # other commands need neither
     from frequency.storage import save_protocol
 
     plan = plan_survey(

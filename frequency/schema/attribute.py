@@ -227,7 +227,7 @@ class ItemAttribute(Attribute):
 
     def coded(self, values: Any) -> Coded:
         column = values if isinstance(values, Column) else Column(self.name, values)
-        items = self._raw(column)
+        items = column.by_category(self._raw, ABSENT)
         if not len(items) or items.min() >= 0:
             return Coded(items, 0)
         absent, clipped = items == ABSENT, 0

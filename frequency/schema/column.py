@@ -24,6 +24,9 @@ _READABLE = (str, np.bool_, date, np.datetime64, *_NUMBERS)
 _NO_CODES = np.empty(0, dtype=np.int64)
 _COARSE, _FINE = ("Y", "M", "W", "D", "h", "m"), ("ns", "ps", "fs")
 _LAST_SECOND = 1 << 62
+
+# Texts repeat where the first so many have no more different ones than so few.
+_MANY, _FEW = 1 << 12, 1 << 9
 _MIDNIGHT = "T00:00:00"
 
 READABLE = "a text, a number, true or false, or a date, perhaps with a time"
@@ -178,6 +181,34 @@ class Column:
             return None
         cell = plain(self._array[row] if self._series is None else self._series[row])
         return None if is_nothing(cell) else cell
+
+    def by_category(self, items_of: Callable[[Column], Items], absent: int) -> Items:
+        """What a function makes of each row, and ``absent`` of those without a value.
+
+        It is asked for each category where there are some, or texts that often repeat.
+        """
+        coded = self._coded if self._series is None else self._repeated()
+        if coded is not None:
+            codes, categories = coded
+            # What it refuses may be a category that no row has, and its place is not that of a row
+            with suppress(InvalidCell):
+                return np.append(items_of(categories), absent)[codes]
+        return items_of(self)
+
+    def _repeated(self) -> tuple[Items, Column] | None:
+        """Texts of pyarrow as places among the different ones, if these are few."""
+        arrow = sys.modules.get("pyarrow")
+        texts = self._series.to_native()
+        if arrow is None or not isinstance(texts, arrow.ChunkedArray) or len(texts) < _MANY:
+            return None
+        if len(texts.slice(0, _MANY).unique()) <= _FEW:
+            # No value is one of them, too
+            coded = texts.dictionary_encode(null_encoding="encode").combine_chunks()
+            if len(coded.dictionary) <= len(texts) // 8:
+                categories = Column(self.name, coded.dictionary.to_pylist())
+                # By DLPack: to_numpy loads pandas, where there is one
+                return np.asarray(np.from_dlpack(coded.indices), dtype=np.int64), categories
+        return None
 
     def factors(self) -> Factors:
         """The different values, and which of them each row has."""

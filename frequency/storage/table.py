@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -114,7 +115,7 @@ def applied(
         As for `blocks`.
     """
     source, before = Path(path), 0
-    for block in blocks(source, columns):
+    for block in _ahead(blocks(source, columns)):
         try:
             made = function(block)
         except InvalidCell as error:
@@ -124,6 +125,15 @@ def applied(
             raise InvalidTable(f"{source}: {error}; nothing was written") from error
         yield made
         before += len(block)
+
+
+def _ahead(parts: Iterator[T]) -> Iterator[T]:
+    """Yield the same parts, each while the next one is read by a thread."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = reader.submit(next, parts, None)
+            yield part
 
 
 def _kind(source: Path) -> str:

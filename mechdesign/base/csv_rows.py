@@ -94,10 +94,10 @@ class Utf8Stream(io.RawIOBase):
         if b"\0" in part:
             before = part[: part.index(b"\0")]
             raise self._refusal(before, f"holds a NUL byte: {_SAVE}")
-        full = part.rstrip(b"\r\n")
+        ends, full = _line_ends(part, self._last), part.rstrip(b"\r\n")
         if full:
-            self.lines = self._ends + self._line_ends(full) + 1
-        self._ends += self._line_ends(part)
+            self.lines = self._ends + ends - _line_ends(part[len(full) :], b"") + 1
+        self._ends += ends
         self._last = part[-1:] or self._last
         return part
 
@@ -107,16 +107,19 @@ class Utf8Stream(io.RawIOBase):
         buffer[: len(part)] = part
         return len(part)
 
-    def _line_ends(self, part: bytes) -> int:
-        """Count the line ends in the next bytes."""
-        ends = part.count(b"\n") + part.count(b"\r") - part.count(b"\r\n")
-        return ends - (self._last == b"\r" and part.startswith(b"\n"))
-
     def _refusal(self, before: bytes, wrong: str) -> InvalidTable:
         if self._kind:
             return InvalidTable(f"{self._source} is {self._kind}; nothing was written")
-        line = self._ends + self._line_ends(before) + 1
+        line = self._ends + _line_ends(before, self._last) + 1
         return InvalidTable(f"{self._source}, line {line}, {wrong}; nothing was written")
+
+
+def _line_ends(part: bytes, before: bytes) -> int:
+    """Count the line ends in some bytes, after the last byte before them."""
+    ends = part.count(b"\n")
+    if b"\r" in part:  # which is found faster than counted
+        ends += part.count(b"\r") - part.count(b"\r\n")
+    return ends - (before == b"\r" and part.startswith(b"\n"))
 
 
 class CsvRows(NamedTuple):
