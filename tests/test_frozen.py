@@ -23,7 +23,9 @@ def same(kept, now) -> None:
     for name, value in kept.items():
         if name in ("frequencies", "counts", "variances", "answers"):
             for one, other in zip(value, now[name], strict=True):
-                assert other == pytest.approx(one, rel=1e-6, abs=1e-9), name
+                # Iterations that end by a float's comparison end a step apart on other processors.
+                rel = 1e-5 if name == "answers" else 1e-6
+                assert other == pytest.approx(one, rel=rel, abs=1e-9), name
         else:
             assert now[name] == value, name
 

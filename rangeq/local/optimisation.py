@@ -45,8 +45,6 @@ _PREFIXES, _SHIFTED_STEPS, _ALIKE = 128, 200, 0.003
 
 _SAMPLE = 4096  # the number of lowest frequencies of a circular domain that are weighed one by one
 
-_NEWTON_STEPS = 60  # the search for probabilities takes a dozen or two
-
 _STEPS = 10_000_000  # the most contrasts that the search for probabilities looks at in all
 
 _LINE = 150  # the most characters of `describe` that are printed: large domains have many levels
@@ -429,31 +427,13 @@ def least_shares(costs: Floats, information: Floats) -> Floats:
     Shapes: `costs` (contrasts,), `information` (contrasts, levels); returns (levels,).
     """
 
-    levels, seen = information.shape[1], (costs > 0) & information.any(axis=1)
-    costs, information = costs[seen], information[seen]
-    if not len(costs):
-        return np.full(levels, 1 / levels)
-
     def gains(shares: Floats) -> Floats:
-        return np.asarray((costs / (information @ shares) ** 2) @ information)
+        precision = information @ shares
+        slope = np.divide(costs, precision**2, out=np.zeros_like(costs), where=precision > 0)
+        return np.asarray(slope @ information)
 
-    # Newton's method with a barrier: multiplicative steps alone take thousands where levels are
-    # nearly alike. The cost falls as 1 / size, so that shares with their sum as a price, instead of
-    # a sum of 1, have the same direction. z is how much more a user on each level costs than gains
-    x = np.full(levels, math.sqrt(float((costs / information.sum(axis=1)).sum()) / levels))
-    z = np.ones(levels)
-    for _ in range(_NEWTON_STEPS):
-        slope = gains(x) - 1
-        if x @ z <= 1e-10 * x.sum() and slope.max() <= 1e-10:
-            break
-        curvature = (information.T * (2 * costs / (information @ x) ** 3)) @ information
-        aim = 0.1 * float(x @ z) / levels
-        dx = np.linalg.solve(curvature + np.diag(z / x), slope + aim / x)
-        dz = aim / x - z - z / x * dx
-        for v, step in ((x, dx), (z, dz)):
-            v += np.divide(-0.99 * v, step, out=np.ones(levels), where=step < 0).min() * step
-    # Of what has converged, as it does, these only check the conditions
-    return falling_shares(gains, x / x.sum(), _STEPS // len(costs) + 200, 1e-9)
+    start = np.full(information.shape[1], 1 / information.shape[1])
+    return falling_shares(gains, start, _STEPS // len(costs) + 200, 1e-9)
 
 
 def falling_shares(
