@@ -1,20 +1,23 @@
-"""Mechanisms and releases by the number of respondents: seconds, memory and bytes of files.
+"""Mechanisms, releases and commands by their sizes: seconds, memory and bytes of files.
 
 Beside an earlier commit, whose packages run in the same environment from a checkout of its own;
-what takes longer than a minute is stopped. Every row is a process; memory is the largest resident
-set, with all libraries. Prints a Markdown table, and draws how a closed form grows with n.
+what takes longer than a minute is stopped. Every row is a process, with a cache of designs that is
+empty; memory is the largest resident set, with all libraries. Prints a Markdown table, and draws
+how a closed form grows with n.
 
-    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]        fifteen minutes
+    python benchmarks/sizes.py [--before COMMIT] [--out sizes.png]   twenty minutes, 300 MB of disk
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 LIMIT = 60  # seconds of a row
@@ -25,12 +28,42 @@ rng = np.random.default_rng(1)
 sizes = rng.permutation(np.unique(np.geomspace(1, 10**6, 9000).astype(int)))[:5000]
 lines = [f"a{k},{size},{size // 3}" for k, size in enumerate(sizes.tolist())]
 open("groups.csv", "w").write("area,size,count\\n" + "\\n".join(lines) + "\\n")
+
+import pyarrow as pa
+from pyarrow.csv import CSVWriter
+from frequency.schema import Categorical, Numeric, Schema
+from mechdesign.cli import main
+labels = [f"region {k:02}" for k in range(50)]
+age, region = Numeric("age", low=0, high=99, whole=True), Categorical("region", labels)
+Schema([age, region]).save("people.toml")
+names, part = ["id", "age", "region", "income"], 10**6
+kinds = [pa.int64(), pa.int64(), pa.string(), pa.int64()]
+schema = pa.schema(zip(names, kinds))
+with CSVWriter("people.csv", schema) as writer:
+    for start in range(0, 10**7, part):
+        ages, places = rng.binomial(99, 0.4, part), np.array(labels)[rng.integers(0, 50, part)]
+        ids, incomes = np.arange(start, start + part), rng.integers(0, 10**5, part)
+        writer.write_table(pa.table([ids, ages, places, incomes], schema=schema))
+command = "curate people.csv --schema people.toml --attribute age --epsilon 1 --out age.release"
+raise SystemExit(main(command.split()))
 """
 
 RELEASE = """
 from mechdesign.cli import main
 command = "release-table groups.csv --count count --size size --epsilon 0.5 --property WH"
 raise SystemExit(main([*command.split(), "--keep", "area", "--no-cache", "--out", "released.json"]))
+"""
+
+COMMAND = """
+from mechdesign.cli import main
+raise SystemExit(main({!r}.split()))
+"""
+
+CURATE = "curate people.csv --schema people.toml --attribute age --epsilon 1 --out new.release"
+
+COUNT = """
+import duckdb
+duckdb.sql("select {0}, count(*) from 'people.csv' group by {0}").fetchall()
 """
 
 ROWS = {
@@ -67,6 +100,26 @@ privacy = Privacy.from_epsilon(0.5)
 tables.release([30, 40], [300, 299], privacy, properties=["WH", "CM"], cache=False).save("two.json")
 """,
     "release-table, 5,000 groups of 1 to 10^6, WH": RELEASE,
+    "curate, 10^7 rows: 100 cells": COMMAND.format(CURATE),
+    "DuckDB counts the same": COUNT.format("age"),
+    "curate, 10^7 rows: 100 x 50 cells": COMMAND.format(f"{CURATE} --attribute region"),
+    "DuckDB counts these": COUNT.format("age, region"),
+    "first design for ranges: 100 cells": """
+from mechdesign import plan
+plan("curated-ranges", 100, epsilon=1)
+""",
+    "first design for ranges: 100 x 50 cells, the 50 without an order": """
+from mechdesign import plan
+plan("curated-ranges", {"age": 100, "region": 50}, epsilon=1, unordered="region")
+""",
+    "`mechdesign --version`": COMMAND.format("--version"),
+    "`query` of a release": COMMAND.format("query age.release --where age=18:64"),
+    "`plan ranges`, 1,024 items": COMMAND.format(
+        "plan ranges --domain 1024 --n 100000 --epsilon 1"
+    ),
+    "`plan marginals`, 16 x 9 x 7 x 6 x 5 values": COMMAND.format(
+        "plan marginals --domain 16,9,7,6,5 --n 100000 --epsilon 1"
+    ),
 }
 
 DESIGN = """
@@ -99,16 +152,22 @@ atexit.register(lambda: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 """
 
 
+def environment(tree: Path, folder: Path) -> dict[str, str]:
+    """That of a process which has the packages of a checkout, and no designs yet."""
+    shutil.rmtree(designs := folder.with_name("designs"), ignore_errors=True)
+    own = {"PYTHONPATH": str(tree), "MECHDESIGN_CACHE": str(designs)}
+    return {**os.environ, **own, "OPENBLAS_NUM_THREADS": "1"}
+
+
 def measured(code: str, tree: Path, folder: Path) -> tuple[str, str, str]:
     """Seconds, megabytes and kilobytes of files of a row, by the packages of a checkout."""
     before = {path.name for path in folder.iterdir()}
-    environment = {**os.environ, "PYTHONPATH": str(tree), "OPENBLAS_NUM_THREADS": "1"}
     start = time.perf_counter()
     try:
         run = subprocess.run(
             [sys.executable, "-c", REPORT + code],
             cwd=folder,
-            env=environment,
+            env=environment(tree, folder),
             capture_output=True,
             text=True,
             timeout=LIMIT,
@@ -125,6 +184,19 @@ def measured(code: str, tree: Path, folder: Path) -> tuple[str, str, str]:
         return "refused", "-", "-"
     memory = int(run.stdout.split()[-1]) // 1024
     return f"{seconds:.2f}", f"{memory}", f"{size / 1000:.1f}"
+
+
+def described(tree: Path) -> None:
+    """Give a checkout the entry points by which its commands and tasks are found."""
+    groups = tomllib.loads((tree / "pyproject.toml").read_text())["project"]["entry-points"]
+    (information := tree / "mechdesign-0.dist-info").mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mechdesign\nVersion: 0\n")
+    lines = [
+        line
+        for group, points in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {place}" for name, place in points.items()))
+    ]
+    (information / "entry_points.txt").write_text("\n".join(lines) + "\n")
 
 
 def grown(out: Path) -> None:
@@ -167,7 +239,14 @@ def main() -> None:
         work = ["git", "-C", str(here), "worktree"]
         subprocess.run([*work, "add", "-q", "--detach", str(earlier), options.before], check=True)
         try:
-            subprocess.run([sys.executable, "-c", TABLE], cwd=folder, check=True)
+            described(earlier)
+            subprocess.run(  # by the earlier packages, whose release both read
+                [sys.executable, "-c", TABLE],
+                cwd=folder,
+                env=environment(earlier, folder),
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
             print("| | seconds before | now | MB before | now | kB of files before | now |")
             print("| --- | --- | --- | --- | --- | --- | --- |")
             for title, code in ROWS.items():
