@@ -83,11 +83,10 @@ def to_float(value: fmpq) -> float:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The answer of the solver, unproved: a basis and its vertex, in floats."""
+    """The answer of the solver, unproved: a basis, and of its vertex what is told in floats."""
 
     basis: Basis
     value: float
-    x: Floats  # (columns,)
     y: Floats  # (rows,), the multipliers
 
 
@@ -152,9 +151,8 @@ def solve(
     ):
         raise SolverFailure(f"HiGHS stopped with status {highs.modelStatusToString(status)!r}")
     basis = Basis(_basic(statuses.col_status), _basic(statuses.row_status))
-    solution = highs.getSolution()
-    x, y = np.array(solution.col_value), np.array(solution.row_dual)
-    return Optimum(basis, highs.getInfo().objective_function_value, x, y)
+    y = np.array(highs.getSolution().row_dual)
+    return Optimum(basis, highs.getInfo().objective_function_value, y)
 
 
 def _basic(statuses: Any) -> Booleans:

@@ -145,7 +145,7 @@ def test_refinement_alone_repairs_a_wrong_basis(monkeypatch):
     assert check_solution(program, solution) == (best, best)
 
 
-NOTHING = np.zeros(0), np.zeros(0)
+NOTHING = np.zeros(0)
 
 # Solvers that never tell the truth: (program, arguments) -> Optimum.
 
@@ -162,7 +162,7 @@ def nothing_basic(floats, *args, **kwargs):
     return Optimum(
         Basis(np.zeros(len(floats.cost), dtype=bool), np.zeros(len(floats.row_lower), dtype=bool)),
         0.0,
-        *NOTHING,
+        NOTHING,
     )
 
 
@@ -170,7 +170,7 @@ def everything_basic(floats, *args, **kwargs):
     return Optimum(
         Basis(np.ones(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)),
         math.nan,
-        *NOTHING,
+        NOTHING,
     )
 
 
@@ -179,14 +179,14 @@ def slacks_basic(floats, *args, **kwargs):
     return Optimum(
         Basis(np.zeros(len(floats.cost), dtype=bool), np.ones(len(floats.row_lower), dtype=bool)),
         -math.inf,
-        *NOTHING,
+        NOTHING,
     )
 
 
 def columns_basic(floats, *args, **kwargs):
     """As many as there are rows, at most, whether they are independent or not."""
     rows, columns = len(floats.row_lower), len(floats.cost)
-    return Optimum(Basis(np.arange(columns) < rows, np.arange(rows) >= columns), 1.0, *NOTHING)
+    return Optimum(Basis(np.arange(columns) < rows, np.arange(rows) >= columns), 1.0, NOTHING)
 
 
 def at_random():
@@ -195,7 +195,7 @@ def at_random():
     def solve(floats, *args, **kwargs):
         rows, columns = len(floats.row_lower), len(floats.cost)
         chosen = np.isin(np.arange(rows + columns), rng.choice(rows + columns, rows, replace=False))
-        return Optimum(Basis(chosen[:columns], chosen[columns:]), 0.0, *NOTHING)
+        return Optimum(Basis(chosen[:columns], chosen[columns:]), 0.0, NOTHING)
 
     return solve
 
