@@ -1,1 +1,1 @@
-"""Exact draws: from tables, of discrete Laplace and of discrete Gaussian noise."""
+"""Exact draws: from tables, of discrete Laplace, discrete Gaussian and staircase noise."""

@@ -37,6 +37,7 @@ from mechdesign.base import (
     whole_number,
 )
 from mechdesign.noise.discrete import DiscreteLaplace
+from mechdesign.noise.staircase import GroupedNoise
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.inputs import STORED_NUMBER, cells_along
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
@@ -320,7 +321,10 @@ def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
     alphas: list[Fraction | None]
     if isinstance(mechanism, MatrixMechanism):
         noise = mechanism.noise
-        alphas = [noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2]
+        if isinstance(noise, GroupedNoise):
+            alphas = list(noise.alphas)
+        else:
+            alphas = [noise.alpha if isinstance(noise, DiscreteLaplace) else noise.sigma2]
     else:
         alphas = [None if law is None else law.alpha for law in mechanism.noise]
     return {
@@ -341,7 +345,8 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         raise ValueError(f"{len(body)} bytes are not the numbers of {shown(sizes)} cells")
     mechanism: Releasing
     if by_matrix:
-        mechanism, numbers = mechanism_of_content(content, sizes, numbers)
+        alphas = _FIELDS["alphas"].read(header["alphas"])
+        mechanism, numbers = mechanism_of_content(content, sizes, numbers, *alphas[:1])
     else:
         stated = (_TREE if "budget" in content else _SIMPLE).read(content)
         mechanism = _MECHANISMS[stated.pop("name")](sizes, **stated)

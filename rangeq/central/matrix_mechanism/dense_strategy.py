@@ -134,7 +134,7 @@ class DenseStrategy(Strategy):
 
     def normal(self, cells: Floats) -> Floats:
         scaled = self._scaled
-        product: Floats = scaled.T @ (scaled @ cells.ravel()) * self.l2_squared
+        product: Floats = scaled.T @ (scaled @ cells.ravel()) * self._square
         return product.reshape(self.sizes)
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
@@ -147,9 +147,13 @@ class DenseStrategy(Strategy):
         return self._covariance @ self._scaled.T / self._unit
 
     @property
+    def _square(self) -> float:
+        """The largest squared norm of a column."""
+        return self.l2_squared
+
+    @property
     def _unit(self) -> float:
-        """The largest norm of a column."""
-        return math.sqrt(self.l2_squared)
+        return math.sqrt(self._square)
 
     @cached_property
     def _scaled(self) -> Floats:
@@ -169,7 +173,7 @@ class DenseStrategy(Strategy):
 
     @cached_property
     def _covariance(self) -> Floats:
-        """The covariance matrix of the estimated cells, for noise of variance l2_squared."""
+        """The covariance matrix of the estimated cells, for noise of variance _square."""
         values, vectors = self._spectrum
         return (vectors / values) @ vectors.T
 
@@ -189,7 +193,7 @@ class DenseStrategy(Strategy):
             norms = (high - low).astype(np.float64)
             self._require(block_sum(self._beside_sums, low, high), norms)
         # A difference of prefix sums can round to below 0
-        return np.maximum(block_sum(self._sums, low, high), 0.0) / self.l2_squared
+        return np.maximum(block_sum(self._sums, low, high), 0.0) / self._square
 
     @cached_property
     def _sums(self) -> Floats:
@@ -223,7 +227,7 @@ class DenseStrategy(Strategy):
         if self._beside is not None:
             outside = np.einsum("qi,qi->q", flat @ self._beside, flat)
             self._require(outside, (flat * flat).sum(axis=1))
-        return np.einsum("qi,qi->q", flat @ self._covariance, flat) / self.l2_squared
+        return np.einsum("qi,qi->q", flat @ self._covariance, flat) / self._square
 
     def workload_variance(self, workload: Workload) -> float:
         total = 0.0
@@ -236,7 +240,7 @@ class DenseStrategy(Strategy):
                 outside, norm = float(np.sum(gram * self._beside)), float(np.trace(gram))
                 self._require(np.array([outside]), np.array([norm]))
             total += term.weight * float(np.sum(gram * self._covariance))
-        return total / self.l2_squared / workload.weight
+        return total / self._square / workload.weight
 
     def _require(self, outside: Floats, norms: Floats) -> None:
         bad = outside > _BESIDE * norms

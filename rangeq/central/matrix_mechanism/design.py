@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign.base import ProgressMeter
+from mechdesign.base import Floats, ProgressMeter
 from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
+from rangeq.central.branching import best_branching
+from rangeq.central.hierarchy import Hierarchy, Wavelet
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -40,7 +42,16 @@ from rangeq.central.matrix_mechanism.several_attributes import (
     product_optimum,
 )
 from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTRY, SpectralStrategy
-from rangeq.central.matrix_mechanism.strategy import LARGEST_PRODUCT, Strategy
+from rangeq.central.matrix_mechanism.staircase_strategy import (
+    StaircaseStrategy,
+    rows_of_levels,
+    staircase_strategy,
+)
+from rangeq.central.matrix_mechanism.strategy import (
+    LARGEST_PRODUCT,
+    Strategy,
+    UnanswerableQuery,
+)
 from rangeq.central.matrix_mechanism.strategy_file import (
     StoredStrategy,
     load_strategy,
@@ -54,8 +65,16 @@ from rangeq.central.matrix_mechanism.workload import (
     basis_of,
     gram_of,
 )
+from rangeq.central.mechanism import CentralMechanism
 
 _DOWN = 1 - 2.0**-48  # A factor that rounds a product of a few floats down
+
+_SAFE = 1 - 2.0**-40  # the same where exponentials were taken
+
+_LARGEST_RHO, _LARGEST_LOSS = 300.0, 4.0
+
+# The most cells for which noise in groups of cells is tried; and such noise alone.
+_LARGEST_STAIRCASE, _LARGEST_APART = 256, 64
 
 # The most cells along an attribute of a searched design, but for prefixes and ranges.
 _LARGEST_SEARCHED = 1 << 11
@@ -80,13 +99,19 @@ class StrategyDesign:
     mechanism : MatrixMechanism
         The strategy with the noise that keeps the promise.
     bound : float
-        A proved lower bound on `variance`, in squared users, for all strategies with continuous
-        noise of this kind, Gaussian or Laplace, in proportion to their sensitivity.
+        A proved lower bound, in squared users, on the mean variance of every mechanism that keeps
+        the promise and answers the workload without bias, whatever it draws and publishes: none
+        stays below it at all tables of counts (see `least_cell_variance`).
+    continuous_bound : float
+        A proved lower bound for all strategies with continuous noise of this kind, Gaussian or
+        Laplace, the same for all numbers in proportion to their sensitivity. Noise in whole steps
+        may have less.
     """
 
     workload: Workload
     mechanism: MatrixMechanism
     bound: float
+    continuous_bound: float
 
     @property
     def strategy(self) -> Strategy:
@@ -100,8 +125,13 @@ class StrategyDesign:
 
     @property
     def gap(self) -> float:
-        """The excess of the variance over the bound, relative to it."""
+        """The excess of the variance over `bound`, relative to it."""
         return max(self.variance / self.bound - 1, 0.0)
+
+    @property
+    def continuous_gap(self) -> float:
+        """The excess of the variance over `continuous_bound`, relative to it; may be below 0."""
+        return self.variance / self.continuous_bound - 1
 
     def release(
         self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
@@ -126,10 +156,74 @@ class StrategyDesign:
         return self.mechanism.release(counts, rng)
 
     def __str__(self) -> str:
-        return (
-            f"{self.mechanism!r}: mean variance {self.variance:.6g} for {self.workload!r}, at most"
-            f" {100 * self.gap:.2g} % above the least"
+        said = (
+            f"{self.mechanism!r}: mean variance {self.variance:.6g} for {self.workload!r}; at most"
+            f" {100 * self.gap:.2g} % above the least of any unbiased mechanism"
         )
+        beyond = 100 * self.continuous_gap
+        if beyond < 0:
+            return f"{said}, and {-beyond:.2g} % below the bound for strategies of continuous noise"
+        return f"{said}, {beyond:.2g} % above that of strategies of continuous noise"
+
+
+def least_cell_variance(promise: Promise) -> float:
+    """What no unbiased estimate of one cell's count has less than, as a variance, at all tables.
+
+    With `Privacy` it is 2 alpha / (1 - alpha)^2, which discrete Laplace noise attains. With `ZCDP`
+    it is the largest of three bounds: by Hammersley's, Chapman and Robbins' inequality for one user
+    more, and for one more and one less; and by the total variation distance, as for
+    `ApproximateDP`, where any number of users more is looked at. These are not attained: of zCDP
+    the bound is 10 % below 1 / (2 rho) at rho 1/10, and far below what is known for rho above 1;
+    with a delta it is always far below.
+
+    Times the bound of `rangeq.central.matrix_mechanism.gram_optimum` on tr(G X^+) it is one on the
+    mean variance of a workload, without its weight.
+
+    Parameters
+    ----------
+    promise : Privacy, ZCDP or ApproximateDP
+        Of tables one of which has one user more.
+
+    Returns
+    -------
+    float
+        In squared users, rounded down.
+    """
+    # Let T be unbiased answers to W x, C their mean covariance over the tables of a large box, and
+    # u a vector. Along cell j the estimate u'T moves by w = (W'u)_j with every user; so u'C u is at
+    # least w^2 times what is returned here, but for the tables at the sides of the box. With M =
+    # diag(mu) and the polar decomposition M^(1/2) W' = S Q, S = (M^(1/2) G M^(1/2))^(1/2), the
+    # columns u_j of Q' have sum u_j u_j' <= I, and (W'u_j)_j = S_jj / mu_j^(1/2). So tr C is at
+    # least the sum of S_jj^2 / mu_j, hence (tr S)^2 / sum(mu), times what is returned
+    if isinstance(promise, Privacy):
+        # Of a line of counts: the least variance that `least_unbiased_variances` tends to
+        alpha = promise.alpha
+        return float(2 * alpha / (1 - alpha) ** 2) * _DOWN
+    if isinstance(promise, ZCDP):
+        # Of order 2, exp of the divergence is the mean square of the likelihood ratio, at most
+        # exp(2 rho). For one user less, too, the product of both ratios has a mean of at least the
+        # square of that of its root, which is at least exp(-4 rho), as divergence is at most 4 rho
+        rho = float(promise.rho)
+        two_sided = 2 / (math.exp(2 * rho) - math.exp(-4 * rho)) if rho < _LARGEST_RHO else 0.0
+        distance = math.sqrt(-math.expm1(-rho))  # Bretagnolle and Huber
+        one_sided = 1 / math.expm1(2 * rho) if rho < _LARGEST_RHO else 0.0
+        return max(one_sided, two_sided, _by_distance(1, distance)) * _SAFE
+    epsilon, delta = float(promise.epsilon), float(promise.delta)
+    best = 0.0
+    for k in range(1, math.ceil(_LARGEST_LOSS / epsilon) + 1):
+        # (k epsilon, delta (1 + e^epsilon + .. + e^((k - 1) epsilon))): privacy of k users
+        grown = math.expm1(k * epsilon)
+        distance = (grown + 2 * delta * grown / math.expm1(epsilon)) / (grown + 2)
+        if distance < 1:
+            best = max(best, _by_distance(k, distance))
+    return best * _SAFE
+
+
+def _by_distance(users: int, distance: float) -> float:
+    """The least mean of the variances at two tables, by the total variation distance."""
+    # With p, q the laws and t the estimate from its middle: users = sum t (p - q), at most the root
+    # of 2 distance times sum t^2 (p + q), and that sum is twice the mean variance plus users^2 / 4
+    return users**2 * (1 - distance) / (4 * distance)
 
 
 def workload_optimal(
@@ -194,41 +288,57 @@ def workload_optimal(
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
-    # The noise variance per unit of squared sensitivity: 2 / epsilon^2 of continuous Laplace noise,
-    # which the bound is about; discrete noise comes as near as integers are large
-    unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
     folder = None if isinstance(cache, bool) else cache
     kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance)
     stored = kept.load() if cache is not False else None
     if stored is None:
         with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
             if isinstance(promise, Privacy):
-                stored = StoredStrategy(*_for_laplace_noise(asked, tolerance))
+                stored = StoredStrategy(*_for_laplace_noise(asked, tolerance, promise))
             else:
-                stored = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise.noise_ratio))
+                stored = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise))
         if cache is not False:
             kept.save(stored)
     assert stored.bound is not None
-    # Rounded down, as the bound is proved
-    least = stored.bound / asked.weight * unit * _DOWN
-    return StrategyDesign(asked, MatrixMechanism(stored.strategy, promise), least)
+    # Rounded down, as the bounds are proved
+    least = stored.bound / asked.weight * _DOWN
+    unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
+    mechanism = MatrixMechanism(stored.strategy, promise)
+    return StrategyDesign(asked, mechanism, least * least_cell_variance(promise), least * unit)
 
 
 def _noise(asked: Workload, promise: Promise) -> str:
     """Name what a strategy depends on of a promise."""
     if isinstance(promise, Privacy):
-        return "Laplace"
+        # Noise in whole steps has other optima at every epsilon
+        return f"Laplace {promise.alpha}"
     # Integers are smaller, the larger the noise
     ratio = promise.noise_ratio
+    if ratio < 1 and asked.cells <= _LARGEST_STAIRCASE:  # and so little noise has other optima
+        return f"Gaussian, {ratio}"
     # Two promises of the same bits have the same design, and share a file
     bits = min(_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else _bits(ratio)
     return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else bits}"
 
 
 def _for_gaussian_noise(
-    asked: Workload, tolerance: float, ratio: Fraction
+    asked: Workload, tolerance: float, promise: ZCDP | ApproximateDP
 ) -> tuple[Strategy, float]:
     """A strategy, and a lower bound on the weighted sum of variances, for columns of norm 1."""
+    strategy, bound = _for_continuous_noise(asked, tolerance, promise.noise_ratio)
+    if promise.noise_ratio >= 1 or asked.cells > _LARGEST_STAIRCASE:
+        return strategy, bound
+    # Noise in whole steps has less variance where it is small
+    whole = [np.eye(asked.cells, dtype=np.int64)]
+    whole += [rows_of_levels(mechanism)[0] for mechanism in _published(asked.sizes, 1.0)]
+    tried = (DenseStrategy(rows, asked.sizes) for rows in whole)
+    return _least([strategy, *tried], asked, promise), bound
+
+
+def _for_continuous_noise(
+    asked: Workload, tolerance: float, ratio: Fraction
+) -> tuple[Strategy, float]:
+    """A strategy and a bound as of `_for_gaussian_noise`, for noise of any size."""
     size, weights = asked.cells, path_weights(asked)
     # In order of how near the optimum a design is known to be: closed forms first, then what needs
     # matrices of cells by cells
@@ -285,7 +395,9 @@ def _spectral(asked: Workload, weights: tuple[float, float], ratio: Fraction) ->
     return min(tried, key=lambda strategy: strategy.l2_squared * strategy.workload_variance(asked))
 
 
-def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, float]:
+def _for_laplace_noise(
+    asked: Workload, tolerance: float, promise: Privacy
+) -> tuple[Strategy, float]:
     """A strategy and a lower bound as of `_for_gaussian_noise`, for columns of absolute sum 1."""
     tried: list[Strategy] = []
     if not exchangeable(asked):
@@ -302,23 +414,66 @@ def _for_laplace_noise(asked: Workload, tolerance: float) -> tuple[Strategy, flo
         bound = least_error(asked, tolerance)
     # The dense search is tried beside marginals, too: it may do better where there are few cells
     if asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
-        rows = laplace_strategy(gram_of(asked)[0])
+        gram = gram_of(asked)[0]
+        rows = laplace_strategy(gram)
         rounded = np.rint(rows * 2.0**SCALE_BITS).astype(np.int64)
         tried.append(DenseStrategy(rounded, asked.sizes))
         # The cells alone need no rounding, which costs a strategy near them more than it gains
         tried.append(DenseStrategy(np.eye(asked.cells, dtype=np.int64), asked.sizes))
+        if asked.cells <= _LARGEST_STAIRCASE:
+            tried += _with_whole_steps(asked.sizes, gram, promise, rows)
     else:
         tried.append(product_for_laplace_noise(asked))
-    return min(
-        tried, key=lambda strategy: strategy.l1**2 * strategy.workload_variance(asked)
-    ), bound
+    return _least(tried, asked, promise), bound
+
+
+def _with_whole_steps(
+    sizes: tuple[int, ...], gram: Floats, promise: Privacy, rows: Floats
+) -> Iterator[Strategy]:
+    """Strategies with noise of their own: of cells, with and without a strategy's other rows."""
+    # Of many cells none but the best rows leave enough to the cells
+    for beside in (None, rows) if len(gram) <= _LARGEST_APART else (rows,):
+        with suppress(ValueError):  # an epsilon for which such noise is not drawn
+            yield staircase_strategy(gram, promise.epsilon, sizes, beside)
+    with suppress(ValueError):
+        for mechanism in _published(sizes, promise.epsilon):
+            yield StaircaseStrategy.of_levels(mechanism)
+
+
+def _published(sizes: tuple[int, ...], epsilon: float) -> Iterator[CentralMechanism]:
+    """The trees and the wavelet that are known for ranges, whatever is asked."""
+    if max(sizes) > 1:
+        best = best_branching(sizes, epsilon, alternatives=1, exhaustive=False).best.fanouts
+        for budget in ("equal", "optimal"):
+            yield Hierarchy(sizes, epsilon, best, budget=budget)
+        yield Wavelet(sizes, epsilon)
+
+
+def _least(tried: Iterable[Strategy], asked: Workload, promise: Promise) -> Strategy:
+    """The strategy of least variance, of the noise that is drawn."""
+    best: tuple[float, Strategy] | None = None
+    refused = ValueError("no strategy was tried")
+    for strategy in tried:
+        try:
+            mechanism = MatrixMechanism(strategy, promise)
+            variance = mechanism.workload_variance(asked)
+        except UnanswerableQuery:
+            continue
+        except ValueError as error:  # noise beyond what is drawn, for this strategy
+            refused = error
+            continue
+        if best is None or variance < best[0]:
+            best = variance, mechanism.strategy
+    if best is None:
+        raise refused
+    return best[1]
 
 
 # ------------------------------------------------------------------------------------------------
 # Where a design is kept, so that it is made once: a file for each request.
 
 
-VERSION = 1  #: The number of changes of the search: designs of another version are not read.
+VERSION = 2  #: The number of changes of the search: designs of another version are not read.
 
 
 class DesignFile:
@@ -332,7 +487,7 @@ class DesignFile:
     def __init__(
         self, directory: Path, workload: Workload, promise: Promise, tolerance: float
     ) -> None:
-        self.workload, self.laplace = workload, isinstance(promise, Privacy)
+        self.workload, self.promise = workload, promise
         terms = [
             [float(term.weight).hex(), [_told(queries) for queries in term.factors]]
             for term in workload.terms
@@ -350,10 +505,10 @@ class DesignFile:
             strategy, bound = stored
             if bound is None or strategy.sizes != self.workload.sizes:
                 return None
-            norm = strategy.l1**2 if self.laplace else strategy.l2_squared
-            error = norm * self.workload.weight * strategy.workload_variance(self.workload)
+            variance = MatrixMechanism(strategy, self.promise).workload_variance(self.workload)
+            least = bound / self.workload.weight * least_cell_variance(self.promise)
             # The least error may be rounded to a little below its bound
-            if bound <= error * (1 + 1e-9):
+            if least <= variance * (1 + 1e-9):
                 return stored
         return None
 

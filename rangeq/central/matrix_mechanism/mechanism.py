@@ -22,9 +22,11 @@ from mechdesign.exceptions import PrivacyViolation
 from mechdesign.noise.discrete import (
     LARGEST_SCALE,
     LARGEST_SIGMA2,
+    LEAST_SIGMA2,
     DiscreteGaussian,
     DiscreteLaplace,
 )
+from mechdesign.noise.staircase import GroupedNoise
 from rangeq.central.estimate import HistogramMechanism, Summed
 from rangeq.central.inputs import histogram
 from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
@@ -37,6 +39,8 @@ _SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 256
 
+_WHOLE = 1 << 16  # sigma^2 above it is rounded up to an integer
+
 
 @dataclass(frozen=True)
 class NoiseAudit:
@@ -46,8 +50,9 @@ class NoiseAudit:
     ----------
     noise, allowed : Fraction
         The privacy loss of the numbers that are drawn, and the largest that keeps the promise: for
-        Laplace noise at least the largest likelihood ratio, (1 / alpha)^l1 rounded up; for Gaussian
-        noise l2_squared / sigma^2, exact.
+        Laplace noise at least the largest likelihood ratio, (1 / alpha)^l1 rounded up, for a
+        strategy with noise of its own its `Strategy.loss`; for Gaussian noise l2_squared / sigma^2,
+        exact.
     """
 
     noise: Fraction
@@ -133,8 +138,11 @@ class MatrixMechanism(HistogramMechanism):
     strategy : Strategy
         What is measured.
     promise : Privacy, ZCDP or ApproximateDP
-        What a release keeps: with `Privacy` the noise is discrete Laplace noise, otherwise discrete
-        Gaussian noise. Neighbours are data sets of which one has one user more.
+        What a release keeps: with `Privacy` the noise is discrete Laplace noise, or the strategy's
+        own, otherwise discrete Gaussian noise. Neighbours are data sets of which one has one user
+        more.
+    sigma2 : Fraction, optional
+        Of Gaussian noise, instead of the least that keeps the promise: `audit` decides.
 
     Raises
     ------
@@ -145,13 +153,16 @@ class MatrixMechanism(HistogramMechanism):
         that there is no such noise.
     """
 
-    def __init__(self, strategy: Strategy, promise: Promise) -> None:
+    def __init__(
+        self, strategy: Strategy, promise: Promise, sigma2: Fraction | None = None
+    ) -> None:
         if not isinstance(promise, (Privacy, ZCDP, ApproximateDP)):
             raise TypeError(
                 "a promise is a Privacy, a ZCDP or an ApproximateDP, got a"
                 f" {type(promise).__name__}"
             )
-        self.strategy, self.promise = strategy, promise
+        self.strategy, self.promise = strategy.keeping(promise), promise
+        self._sigma2 = sigma2
         self.noise  # noqa: B018  a promise that cannot be kept is found here
 
     @property
@@ -159,17 +170,19 @@ class MatrixMechanism(HistogramMechanism):
         return self.strategy.sizes
 
     @cached_property
-    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
-        """The noise of each number."""
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian | GroupedNoise:
+        """The noise of each number; of a strategy with noise of its own that."""
         if not isinstance(self.promise, Privacy):
-            sigma2 = self.strategy.l2_squared * self.promise.noise_ratio
+            sigma2 = self._sigma2 or self.strategy.l2_squared * self.promise.noise_ratio
             if sigma2 > LARGEST_SIGMA2:
                 raise ValueError(
                     f"{self.promise!r} is too strict for a strategy of squared sensitivity"
                     f" {float(self.strategy.l2_squared):.3g}: noise would drown everything"
                 )
             # Rounded up: the loss l2_squared / sigma^2 only becomes smaller
-            noise = DiscreteGaussian(math.ceil(sigma2))
+            noise = DiscreteGaussian(
+                math.ceil(sigma2) if sigma2 > _WHOLE else max(sigma2, LEAST_SIGMA2)
+            )
             if isinstance(self.promise, ApproximateDP):
                 GaussianLoss.of(noise, self.strategy.l2_squared)  # a coarse grid is refused
             return noise
@@ -178,6 +191,8 @@ class MatrixMechanism(HistogramMechanism):
                 "the promise of a release is a Privacy of adjacent counts with alpha below 1, got"
                 f" {self.promise!r}"
             )
+        if self.strategy.noise is not None:
+            return self.strategy.noise
         # Of a part of epsilon so that rounding alpha keeps the whole
         share = Fraction(self.promise.epsilon) * _SLACK / self.strategy.l1
         alpha = Privacy.from_epsilon(share).alpha
@@ -223,6 +238,9 @@ class MatrixMechanism(HistogramMechanism):
         # The likelihood ratio of discrete Laplace noise is alpha^-d for a shift by d in a number:
         # over all numbers (1 / alpha)^l1 at most, and of Gaussian noise the divergence is in
         # proportion to l2_squared / sigma^2
+        if self.strategy.noise is not None:
+            assert isinstance(self.promise, Privacy)
+            return NoiseAudit(self.strategy.loss, 1 / self.promise.alpha)
         if isinstance(self.promise, Privacy):
             assert isinstance(self.noise, DiscreteLaplace)
             return NoiseAudit(
@@ -310,7 +328,8 @@ class MatrixMechanism(HistogramMechanism):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MatrixMechanism):
             return NotImplemented
-        return (self.strategy, self.promise) == (other.strategy, other.promise)
+        mine, others = (self.strategy, self.promise), (other.strategy, other.promise)
+        return mine == others and self.noise_variance == other.noise_variance
 
     __hash__ = None  # type: ignore[assignment]
 

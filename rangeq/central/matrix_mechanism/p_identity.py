@@ -68,22 +68,42 @@ def laplace_strategy(gram: Floats) -> Floats:
     all. The same queries give the same strategy, on the same machine. Of 1024 cells it takes half a
     minute.
     """
+    first, together = merged_cells(gram)
+    return _by_components(gram[np.ix_(first, first)]) @ together
+
+
+def merged_cells(gram: Floats) -> tuple[Integers, Integers]:
+    """Return one cell of all that no query tells apart, and which cells these are.
+
+    Shapes (kinds,), (kinds, cells); cells of no query are in none.
+    """
     # G = W'W has equal columns for two cells only where W has, as |W(e_i - e_j)|^2 = G_ii - 2 G_ij
     # + G_jj = 0: no query tells them apart, and one row for both keeps A invertible on the rest
     columns, place = np.unique(gram, axis=1, return_inverse=True)
     kinds = np.flatnonzero(columns.any(axis=0))
-    first = [int(np.argmax(place == kind)) for kind in kinds]
-    return _by_components(gram[np.ix_(first, first)]) @ (place == kinds[:, None])
+    together = (place == kinds[:, None]).astype(np.int64)
+    return together.argmax(axis=1), together
+
+
+def cells_in_order(gram: Floats) -> Integers:
+    """Return `merged_cells`, those with similar queries beside each other."""
+    parts = [cells[_order(gram[np.ix_(cells, cells)])] for cells in _components(gram)]
+    return np.concatenate(parts)
+
+
+def _components(gram: Floats) -> list[Integers]:
+    """The cells that chains of queries connect."""
+    count, part = scipy.sparse.csgraph.connected_components(gram != 0, directed=False)
+    return [np.flatnonzero(part == number) for number in range(count)]
 
 
 def _by_components(gram: Floats) -> Floats:
     """Return a strategy that measures cells apart that no chain of queries connects."""
     # Instead of a sum over several components, its parts can be measured, as they have no columns
     # in common, and so the same sums of columns
-    count, part = scipy.sparse.csgraph.connected_components(gram != 0, directed=False)
     solved: dict[bytes, Floats] = {}
     blocks = []
-    for cells in (np.flatnonzero(part == number) for number in range(count)):
+    for cells in _components(gram):
         block = gram[np.ix_(cells, cells)]
         # Blocks that are the same, as those of a product with an identity, are searched once
         if block.tobytes() not in solved:
@@ -188,6 +208,8 @@ def _order(gram: Floats) -> Integers:
     """Return the cells, those with similar queries beside each other."""
     # By the eigenvector for the second eigenvalue of a Laplacian matrix. If cells have an order in
     # which similarities fall with the distance, as for ranges and prefixes, that is the one.
+    if len(gram) == 1:
+        return np.zeros(1, dtype=np.int64)
     sizes = np.sqrt(np.diag(gram))
     # As for correlations, so that cells of heavy queries are not similar to everything
     similar = np.abs(gram) / sizes[:, None] / sizes

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign import Privacy
+from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.base import Floats, Integers
+from mechdesign.noise.staircase import GroupedNoise
 from rangeq.central.inputs import LARGEST_DIMENSION, InvalidHistogram
 from rangeq.central.matrix_mechanism.workload import Workload
 
@@ -41,6 +45,9 @@ class Strategy(ABC):
 
     kind: ClassVar[str]  #: The name of the kind in files.
 
+    #: Noise of its own, whose variances are in those below; else it is the same for all rows.
+    noise: GroupedNoise | None = None
+
     sizes: tuple[int, ...]  #: The number of cells along each attribute.
 
     @property
@@ -62,6 +69,31 @@ class Strategy(ABC):
     @abstractmethod
     def full_rank(self) -> bool:
         """Whether the numbers determine all cells: then every query is answered."""
+
+    @property
+    def loss(self) -> Fraction:
+        """The largest likelihood ratio of numbers with noise of its own, rounded up."""
+        raise TypeError(f"a {type(self).__name__} has no noise of its own")
+
+    def keeping(self, promise: Privacy | ZCDP | ApproximateDP) -> Strategy:
+        """Return the strategy with noise of its own that keeps a promise, if it has some.
+
+        Parameters
+        ----------
+        promise : Privacy, ZCDP or ApproximateDP
+            What a release shall keep.
+
+        Returns
+        -------
+        Strategy
+            Itself, or the same numbers with other noise.
+
+        Raises
+        ------
+        ValueError
+            Its noise keeps no such promise.
+        """
+        return self
 
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,7 @@ from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
+from rangeq.central.matrix_mechanism.staircase_strategy import StaircaseStrategy
 from rangeq.central.matrix_mechanism.strategy import Strategy
 
 _KINDS: dict[str, type[Strategy]] = {
@@ -58,6 +60,7 @@ _KINDS: dict[str, type[Strategy]] = {
         ProductStrategy,
         ResidualStrategy,
         SpectralStrategy,
+        StaircaseStrategy,
     )
 }
 
@@ -279,9 +282,15 @@ def strategy_numbers(mechanism: MatrixMechanism) -> list[Integers]:
 
 
 def mechanism_of_content(
-    content: dict[str, Any], sizes: tuple[int, ...], numbers: Integers
+    content: dict[str, Any],
+    sizes: tuple[int, ...],
+    numbers: Integers,
+    sigma2: Fraction | None = None,
 ) -> tuple[MatrixMechanism, Integers]:
-    """The mechanism that a file holds; its strategy and its noise are made again."""
+    """The mechanism that a file holds; its strategy is made again, and its noise.
+
+    Of Gaussian noise sigma^2 is as stated: older files have it rounded up.
+    """
     shapes = content["arrays"]
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
     measured = len(numbers) - sum(counts.values())
@@ -293,4 +302,6 @@ def mechanism_of_content(
     strategy = kind_of(content["strategy"]).of_arrays(sizes, arrays)
     promised = {name: stored_number(text) for name, text in content["promise"].items()}
     kind = next(kind for kind, names in _PROMISES.items() if promised.keys() == {*names})
-    return MatrixMechanism(strategy, kind(**promised)), numbers[:measured]
+    promise = kind(**promised)
+    stated = None if kind is Privacy else sigma2
+    return MatrixMechanism(strategy, promise, stated), numbers[:measured]

@@ -12,7 +12,7 @@ from rangeq.central.matrix_mechanism.mechanism import (
     whole_counts,
 )
 from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
-from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
+from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, whitened_of
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
 def test_least_squares_without_negative_numbers(strategy, scale):
     """Against an active-set method."""
     estimate = scale * np.random.default_rng(1).normal(size=strategy.sizes)
-    matrix = dense_of(strategy).astype(float)
+    matrix, _ = whitened_of(strategy)
     expected, _ = scipy.optimize.nnls(matrix, matrix @ estimate.ravel())
     found = nonnegative_counts(strategy, estimate)
     assert (found >= 0).all()

@@ -17,7 +17,7 @@ from rangeq.central.matrix_mechanism.strategy import (
     checked_entries,
 )
 from rangeq.central.matrix_mechanism.workload import Workload, gram_of
-from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of
+from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of, noise_of, whitened_of
 
 CASES = [pytest.param(strategy, id=name) for name, strategy in EXAMPLES.items()]
 
@@ -76,9 +76,9 @@ def test_numbers_are_exact_for_as_many_users_as_are_allowed(strategy):
 @pytest.mark.parametrize("strategy", CASES)
 def test_estimates_are_those_of_least_squares(strategy):
     rng = np.random.default_rng(4)
-    matrix = dense_of(strategy).astype(float)
+    matrix, root = whitened_of(strategy)
     noisy = rng.integers(-(10**6), 10**6, strategy.rows)
-    expected = np.linalg.pinv(matrix) @ noisy
+    expected = np.linalg.pinv(matrix) @ root @ (noisy - noise_of(strategy)[0])
     assert strategy.estimate(noisy).shape == strategy.sizes
     assert strategy.estimate(noisy).ravel() == pytest.approx(
         expected, rel=1e-7, abs=1e-7 * np.abs(expected).max()
@@ -87,7 +87,7 @@ def test_estimates_are_those_of_least_squares(strategy):
 
 @pytest.mark.parametrize("strategy", CASES)
 def test_normal_is_the_matrix_twice(strategy):
-    matrix = dense_of(strategy).astype(float)
+    matrix, _ = whitened_of(strategy)
     cells = np.random.default_rng(6).normal(size=strategy.sizes)
     expected = matrix.T @ (matrix @ cells.ravel())
     close = {"rel": 1e-9, "abs": 1e-9 * np.abs(expected).max()}
@@ -96,7 +96,7 @@ def test_normal_is_the_matrix_twice(strategy):
 
 @pytest.mark.parametrize("strategy", CASES)
 def test_variances_are_those_of_the_estimates(strategy):
-    matrix = dense_of(strategy).astype(float)
+    matrix, _ = whitened_of(strategy)
     inverse = np.linalg.pinv(matrix)
     covariance = inverse @ inverse.T
     first, last = every_box(strategy.sizes)
@@ -149,7 +149,7 @@ def test_a_box_that_lacks_one_cell_of_many_does_not_follow_from_marginals():
 @pytest.mark.parametrize("strategy", CASES)
 def test_any_weights_along_the_attributes(strategy):
     rng = np.random.default_rng(5)
-    matrix = dense_of(strategy).astype(float)
+    matrix, _ = whitened_of(strategy)
     inverse = np.linalg.pinv(matrix)
     sides = [rng.normal(size=n) for n in strategy.sizes]
     query = reduce(np.multiply.outer, sides).ravel()
@@ -164,7 +164,7 @@ def test_any_weights_along_the_attributes(strategy):
 @pytest.mark.parametrize("name", ["cells", "ranges", "prefixes", "total", "1-way marginals"])
 def test_workload_variances_are_means(strategy, name):
     workload = Workload.of([(1, name), (2.5, "total")], strategy.sizes)
-    matrix = dense_of(strategy).astype(float)
+    matrix, _ = whitened_of(strategy)
     inverse = np.linalg.pinv(matrix)
     gram, _ = gram_of(workload)
     values, vectors = np.linalg.eigh(gram)
