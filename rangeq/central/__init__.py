@@ -9,7 +9,6 @@ Then one count of every level of a tree changes, by one.
 nodes of a tree over them, all but the root (Qardaji, Yang, Li 2013; Hay et al. 2010); `Wavelet` for
 Haar coefficients (Xiao, Wang, Gehrke 2010). Noise is drawn exactly, see
 `mechdesign.noise.discrete`.
-`mechdesign.noise.discrete`.
 
 >>> import numpy as np
 >>> from rangeq.central import Hierarchy, Wavelet, best_branching, workload_optimal
@@ -30,12 +29,12 @@ Of several attributes every box is answered, with its exact variance:
 True
 
 What suits given queries best is designed: `workload_optimal` finds what to measure, and with which
-Gaussian noise, with a proved bound on what could be gained.
+noise, with proved bounds on what could be gained, by strategies of real noise or by any mechanism.
 
 >>> from mechdesign import ZCDP
 >>> design = workload_optimal("ranges", 256, ZCDP("1/2"))
->>> round(design.variance, 2), round(design.bound, 2)
-(8.42, 8.42)
+>>> round(design.variance, 2), round(design.continuous_bound, 2), round(design.bound, 2)
+(8.42, 8.42, 6.52)
 
 Quantiles alone are had with less noise from `quantiles`: a few by the exponential mechanism, many
 from a smoothed tree. Small counts of regions in regions, such as wards in counties, are released by

@@ -71,10 +71,12 @@ _DOWN = 1 - 2.0**-48  # A factor that rounds a product of a few floats down
 
 _SAFE = 1 - 2.0**-40  # the same where exponentials were taken
 
+# The rho beyond which exponentials overflow, and the loss of users together beyond which a bound
+# by their distance falls.
 _LARGEST_RHO, _LARGEST_LOSS = 300.0, 4.0
 
 # The most cells for which noise in groups of cells is tried; and such noise alone.
-_LARGEST_STAIRCASE, _LARGEST_APART = 256, 64
+_LARGEST_STAIRCASE, _LARGEST_APART = 256, 100
 
 # The most cells along an attribute of a searched design, but for prefixes and ranges.
 _LARGEST_SEARCHED = 1 << 11
@@ -195,6 +197,9 @@ def least_cell_variance(promise: Promise) -> float:
     # diag(mu) and the polar decomposition M^(1/2) W' = S Q, S = (M^(1/2) G M^(1/2))^(1/2), the
     # columns u_j of Q' have sum u_j u_j' <= I, and (W'u_j)_j = S_jj / mu_j^(1/2). So tr C is at
     # least the sum of S_jj^2 / mu_j, hence (tr S)^2 / sum(mu), times what is returned
+    # By the total variation distance d of laws p, q of estimates t of counts that differ by k: from
+    # the middle of both k = sum t (p - q), at most the root of 2 d times sum t^2 (p + q), and that
+    # sum is twice the mean variance plus k^2 / 4. So that mean is at least k^2 (1 - d) / (4 d)
     if isinstance(promise, Privacy):
         # Of a line of counts: the least variance that `least_unbiased_variances` tends to
         alpha = promise.alpha
@@ -205,25 +210,20 @@ def least_cell_variance(promise: Promise) -> float:
         # square of that of its root, which is at least exp(-4 rho), as divergence is at most 4 rho
         rho = float(promise.rho)
         two_sided = 2 / (math.exp(2 * rho) - math.exp(-4 * rho)) if rho < _LARGEST_RHO else 0.0
-        distance = math.sqrt(-math.expm1(-rho))  # Bretagnolle and Huber
         one_sided = 1 / math.expm1(2 * rho) if rho < _LARGEST_RHO else 0.0
-        return max(one_sided, two_sided, _by_distance(1, distance)) * _SAFE
+        # Bretagnolle and Huber: the distance is at most (1 - exp(-rho))^(1/2)
+        distance = math.sqrt(-math.expm1(-rho))
+        overlap = math.exp(-rho) / (1 + distance)
+        return max(one_sided, two_sided, overlap / (4 * distance)) * _SAFE
     epsilon, delta = float(promise.epsilon), float(promise.delta)
     best = 0.0
     for k in range(1, math.ceil(_LARGEST_LOSS / epsilon) + 1):
         # (k epsilon, delta (1 + e^epsilon + .. + e^((k - 1) epsilon))): privacy of k users
         grown = math.expm1(k * epsilon)
-        distance = (grown + 2 * delta * grown / math.expm1(epsilon)) / (grown + 2)
-        if distance < 1:
-            best = max(best, _by_distance(k, distance))
+        more = delta * grown / math.expm1(epsilon)
+        overlap, distance = 2 * (1 - more) / (grown + 2), (grown + 2 * more) / (grown + 2)
+        best = max(best, k * k * overlap / (4 * distance))
     return best * _SAFE
-
-
-def _by_distance(users: int, distance: float) -> float:
-    """The least mean of the variances at two tables, by the total variation distance."""
-    # With p, q the laws and t the estimate from its middle: users = sum t (p - q), at most the root
-    # of 2 distance times sum t^2 (p + q), and that sum is twice the mean variance plus users^2 / 4
-    return users**2 * (1 - distance) / (4 * distance)
 
 
 def workload_optimal(

@@ -39,6 +39,8 @@ SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 128
 
+_LARGEST = (1 << 63) - 1  # of the integers of a file
+
 # A strategy is taken as it is for a promise of which it uses so much
 _NEARLY = 1 - Fraction(1, 1 << 20)
 
@@ -90,6 +92,8 @@ class StaircaseStrategy(DenseStrategy):
         sizes: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__(matrix, sizes)
+        if any(alpha.denominator > _LARGEST for alpha in alphas):
+            raise ValueError("the alpha of a group is a fraction of integers of 64 bits")
         known: dict[tuple[Fraction, bytes, int], Staircase] = {}
         laws = []
         for alpha, some in zip(alphas, points, strict=True):
@@ -106,9 +110,7 @@ class StaircaseStrategy(DenseStrategy):
         """Return what a mechanism of levels measures, with its noise."""
         matrix, level = rows_of_levels(mechanism)
         alphas = [law.alpha for law in mechanism.noise if law is not None]
-        return cls(
-            matrix, [alphas[i] for i in level], [[[0]]] * len(matrix), mechanism.sizes
-        )
+        return cls(matrix, [alphas[i] for i in level], [[[0]]] * len(matrix), mechanism.sizes)
 
     @property
     def _alphas(self) -> list[Fraction]:
@@ -268,14 +270,16 @@ def _alpha(rate: Fraction) -> Fraction:
 # The design of groups of cells, and of the points of their noise.
 
 
-# The most cells of a group: with so many cells in all, and with more.
-_MOST, _FEW_CELLS, _MOST_OF_MANY = 4, 32, 3
+# The most cells of a group: where nothing else is measured, and where there are other rows.
+_MOST, _MOST_BESIDE = 4, 3
 
 # The most cells for which all ways to cut them into groups are compared.
-_COMPARED = 64
+_COMPARED = 16
 
 # How many times more points each trial has, and how many worse ones end the search.
 _GROWTH, _PATIENCE = 1.3, 3
+
+_FEWER = 3  # times fewer points than were best before are the first to be tried
 
 _AHEAD = 4  # times the points of a trial are enumerated at once
 
@@ -287,10 +291,11 @@ _COARSE = 0.3
 
 _FLAT = 1e-4  # eigenvalues of a group's cost, relative to the largest, are taken for no less
 
-_LARGEST_TRIED = 1 << 16  # vectors among which the points of a trial are looked for
+_LARGEST_TRIED = 1 << 15  # vectors among which the points of a trial are looked for
 
-#: The bits of rows that are no integers.
-_ROW_BITS = 12
+# The bits of rows that are no integers; and the largest epsilon: with more alpha is no fraction of
+# integers of 64 bits, and nothing is gained.
+_ROW_BITS, _LARGEST_EPSILON = 12, 32
 
 
 class _Group(NamedTuple):
@@ -324,6 +329,8 @@ def staircase_strategy(
     ValueError
         Epsilon is too small or too large for such noise.
     """
+    if not epsilon <= _LARGEST_EPSILON:
+        raise ValueError(f"staircase noise is designed for an epsilon up to {_LARGEST_EPSILON}")
     first, together = merged_cells(gram)
     order = cells_in_order(gram[np.ix_(first, first)])
     first, together = first[order], together[order]
@@ -345,13 +352,11 @@ def staircase_strategy(
         inverse = np.diag([1 / _variance(rate) for rate in left])
         joint = np.linalg.inv(inverse + matrix.T @ matrix / _variance(rate))
         cost = inverse @ joint @ asked @ joint @ inverse
-    groups = _cut(cost, left, compared=not len(matrix))
-    alphas, points = [_alpha(Fraction(rate) * SLACK)] * len(matrix), [np.zeros((1, 1), int)] * len(
-        matrix
-    )
-    for group in groups:
-        alphas.append(_alpha(Fraction(group.rate) * SLACK))
-        points.append(group.points)
+    groups = _cut(cost, left, _MOST_BESIDE if len(matrix) else _MOST)
+    alone = _Group(0.0, np.zeros((1, 1), dtype=np.int64), rate)
+    groups = [alone] * len(matrix) + groups
+    alphas = [_alpha(Fraction(group.rate) * SLACK) for group in groups]
+    points = [group.points for group in groups]
     cells = np.concatenate([matrix, np.eye(len(first), dtype=np.int64)]) @ together
     return StaircaseStrategy(cells, alphas, points, sizes)
 
@@ -361,16 +366,20 @@ def _variance(rate: float) -> float:
     return 0.5 / math.sinh(rate / 2) ** 2
 
 
-def _cut(cost: Floats, left: Floats, compared: bool) -> list[_Group]:
+def _cut(cost: Floats, left: Floats, most: int) -> list[_Group]:
     """Cut cells in order into groups: of least cost, where that is not too long a search."""
 
-    def group(a: int, b: int) -> _Group:
-        return _best(cost[a:b, a:b], float(left[a:b].min()))
+    def group(a: int, b: int, start: float = 0.0) -> _Group:
+        return best_group(cost[a:b, a:b], float(left[a:b].min()), start)
 
     cells = len(cost)
-    most = _MOST if cells <= _FEW_CELLS else _MOST_OF_MANY
-    if cells > _COMPARED or not compared:
-        return [group(a, min(a + most, cells)) for a in range(0, cells, most)]
+    if cells > _COMPARED:
+        groups: list[_Group] = []
+        for a in range(0, cells, most):
+            # Neighbouring groups have about as many points
+            start = len(groups[-1].points) / _FEWER if groups else 0.0
+            groups.append(group(a, min(a + most, cells), start))
+        return groups
     best: list[tuple[float, list[_Group]]] = [(0.0, [])]
     for b in range(1, cells + 1):
         trials = []
@@ -381,8 +390,8 @@ def _cut(cost: Floats, left: Floats, compared: bool) -> list[_Group]:
     return best[-1][1]
 
 
-def _best(cost: Floats, rate: float) -> _Group:
-    """Find the points whose noise has the least mean of z'Hz, among ellipsoids."""
+def best_group(cost: Floats, rate: float, start: float = 0.0) -> _Group:
+    """Find the points whose noise has the least mean of z'Hz, among ellipsoids of so many first."""
     numbers, alpha = len(cost), math.exp(-rate)
     origin = np.zeros((1, numbers), dtype=np.int64)
     best = _Group(float(np.trace(cost)) * _variance(rate), origin, rate)
@@ -391,7 +400,7 @@ def _best(cost: Floats, rate: float) -> _Group:
     usual = ((1 - alpha) / (1 + alpha)) ** numbers
     values, vectors = np.linalg.eigh(cost)
     cost = (vectors * np.maximum(values, _FLAT * values[-1])) @ vectors.T
-    start = min((0.4 / rate) ** numbers, MOST_POINTS / 4)
+    start = min(max((0.4 / rate) ** numbers, start), MOST_POINTS / 4)
     for centre in product((0.0, 0.5) if rate > _COARSE else (0.0,), repeat=numbers):
         least, worse = math.inf, 0
         for points in _ellipsoids(cost, np.array(centre), start):
@@ -402,7 +411,7 @@ def _best(cost: Floats, rate: float) -> _Group:
                 break
             if value < best.cost * (1 - 1e-6):
                 best = _Group(value, points, rate)
-        start = max(start, len(best.points) / 3)  # sizes differ little between centres
+        start = max(start, len(best.points) / _FEWER)  # sizes differ little between centres
     return best
 
 
@@ -412,12 +421,16 @@ def _ellipsoids(cost: Floats, centre: Floats, start: float) -> Iterator[Integers
     inverse, unit = np.linalg.inv(cost), math.pi ** (numbers / 2) / math.gamma(numbers / 2 + 1)
     volume, size, done = unit / math.sqrt(np.linalg.det(cost)), max(start, 1.0), 0
     while size <= MOST_POINTS:
-        # Along an axis the ellipsoid c <= r has the half width (r C^-1_ii)^(1/2)
         most = _AHEAD * size
-        radius = (1.5 * most / volume) ** (2 / numbers)
-        halves = np.ceil(np.sqrt(radius * np.diag(inverse))).astype(np.int64) + 1
-        if math.prod((2 * halves + 1).tolist()) > _LARGEST_TRIED:
-            return
+        while True:
+            # Along an axis the ellipsoid c <= r has the half width (r C^-1_ii)^(1/2)
+            radius = (1.5 * most / volume) ** (2 / numbers)
+            halves = np.ceil(np.sqrt(radius * np.diag(inverse))).astype(np.int64)
+            if math.prod((2 * halves + 1).tolist()) <= _LARGEST_TRIED:
+                break
+            most /= _GROWTH
+            if most < size:
+                return
         vectors = np.indices(2 * halves + 1).reshape(numbers, -1).T - halves
         away = vectors + centre
         costs = ((away @ cost) * away).sum(axis=1)
@@ -434,4 +447,4 @@ def _ellipsoids(cost: Floats, centre: Floats, start: float) -> Iterator[Integers
                 yield vectors[order[:end]]
                 done = end
             size = max(size * _GROWTH, size + 1)
-        size = max(size, most * 1.01)
+        size = max(size, most + 1)

@@ -1,7 +1,6 @@
 """Strategies of every kind, and their matrices written out."""
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
 from rangeq.central.matrix_mechanism.staircase_strategy import StaircaseStrategy
+from tests.mechdesign.test_staircase import law_of
 
 
 def dense_of(strategy):
@@ -21,25 +21,13 @@ def dense_of(strategy):
     return np.array(columns).T
 
 
-def law_of(points, alpha, reach=40):
-    """The probabilities of staircase noise on a box, vector by vector."""
-    points = np.array(points)
-    numbers = points.shape[1]
-    low, high = points.min(axis=0) - reach, points.max(axis=0) + reach
-    vectors = np.array(list(product(*map(range, low, high + 1))))
-    away = np.abs(vectors[:, None, :] - points).sum(axis=2).min(axis=1)
-    weights = float(alpha) ** away
-    assert vectors.shape == (len(weights), numbers)
-    return vectors, weights / weights.sum()
-
-
 def noise_of(strategy):
     """The mean and the covariance matrix of the noise, per unit, from its probabilities."""
     if strategy.noise is None:
         return np.zeros(strategy.rows), np.eye(strategy.rows)
     means, blocks = [], []
     for law in strategy.noise.laws:
-        vectors, chances = law_of(law.points, law.alpha, {1: 200, 2: 60}.get(law.numbers, 18))
+        vectors, chances, _ = law_of(law.points, law.alpha, {1: 200, 2: 60}.get(law.numbers, 18))
         means.append(chances @ vectors)
         away = vectors - means[-1]
         blocks.append((away * chances[:, None]).T @ away)
@@ -101,7 +89,7 @@ EXAMPLES = {
     "marginals of one attribute": MarginalStrategy(5, [(0,)], [3]),
     "staircase": StaircaseStrategy(
         [[1, 1, 2, 0, 0], *np.eye(5, dtype=int)],
-        [Fraction(4, 5), Fraction(1, 3), Fraction(2, 5)],
+        [Fraction(4, 5), Fraction(1, 3), Fraction(1, 9)],
         [[[0]], [[0, 0], [1, -1], [-1, 1]], [[0, 0, 0], [-1, 1, 0], [0, 0, -1], [-1, 1, -1]]],
     ),
     "staircase, dependent": StaircaseStrategy(

@@ -17,7 +17,12 @@ from rangeq.central.matrix_mechanism.strategy import (
     checked_entries,
 )
 from rangeq.central.matrix_mechanism.workload import Workload, gram_of
-from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, dense_of, noise_of, whitened_of
+from tests.rangeq.central.matrix_mechanism.strategies import (
+    EXAMPLES,
+    dense_of,
+    noise_of,
+    whitened_of,
+)
 
 CASES = [pytest.param(strategy, id=name) for name, strategy in EXAMPLES.items()]
 
