@@ -114,13 +114,13 @@ def least_of_all(cost: Any, rate: float, reach: int, centre: tuple[float, ...]) 
     largest = np.maximum(alpha * scale[first], scale[second])
     entries = np.concatenate([alpha * scale[first] / largest, -scale[second] / largest])
     places = np.concatenate([row, row]), np.concatenate([first, second])
-    found = scipy.optimize.linprog(
+    found = scipy.optimize.linprog(  # type: ignore[call-overload]
         costs * scale,
-        A_ub=scipy.sparse.csr_matrix((entries, places)),
+        A_ub=scipy.sparse.csr_array((entries, places)),
         b_ub=np.zeros(len(row)),
         A_eq=scale[None],
-        b_eq=[1],
-        method="highs-ipm" if len(vectors) > 2000 else "highs",
+        b_eq=np.ones(1),
+        method="highs-ipm",
     )
     return float(found.fun)
 

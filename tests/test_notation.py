@@ -531,7 +531,7 @@ ACCOUNTING = "mechdesign/accounting/test_"
 UNBIASED = "mechdesign/test_unbiased_design.py::test_"
 MARGINALS = "frequency/marginals/test_"
 LONGITUDINAL = "frequency/longitudinal/published/test_"
-HEAVY = "frequency/heavy/test_"
+HEAVY = "frequency/heavy/published/test_"
 RANGES = "rangeq/test_sources.py::test_"
 MATRIX = "rangeq/central/matrix_mechanism/test_"
 CLAIMS = "test_reproduction.py::test_every_claim_can_be_computed"
@@ -625,6 +625,9 @@ ELSEWHERE = {
         "| σ² | `MatrixMechanism": MATRIX
         + "mechanism.py::test_noise_keeps_the_promise_by_the_columns_themselves",
         "| σ² tr(G X⁺) / queries |": MATRIX + "strategy.py::test_workload_variances_are_means",
+        "| V | `least_cell_variance`": MATRIX
+        + "staircase_strategy.py::test_of_one_cell_the_bound_is_the_variance",
+        "| S, α^d(x, S) |": "mechdesign/test_staircase.py::test_draws_have_the_probabilities",
         "| μ | `dual_bound": MATRIX
         + "gram_optimum.py::test_no_multipliers_give_more_than_a_strategy_has",
     },

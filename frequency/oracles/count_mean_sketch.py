@@ -166,6 +166,7 @@ class SignSketch(SignChannel):
         return squares / self.contrast**2 - own - float(self.confusion) * (squares - own)
 
     def second_moment(self, aggregate: Aggregate) -> float:
+        """As of `Sketch`."""
         # The square of a row's sum is, on average, its number of reports and a share of every pair
         # of users with the same item.
         n, rows = aggregate.n, math.prod(map(len, self._indices.values()))

@@ -91,20 +91,25 @@ class PackedBits:
 
     @property
     def batch_size(self) -> int:
+        """As of `Oracle`."""
         return max(1, (1 << 22) // self.domain)
 
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
+        """As of `Oracle`."""
         return np.dtype([("bits", "u1", (-(-self.domain // 8),))])
 
     @property
     def report_bits(self) -> int:
+        """As of `Oracle`."""
         return self.domain
 
     def counts_of(self, reports: Reports) -> npt.NDArray[np.int64]:
+        """As of `Oracle`."""
         return column_sums(reports["bits"], self.domain)
 
     def likelihood(self, reports: Reports, items: Items) -> Items:
+        """As of `Oracle`."""
         return bits_at(reports["bits"], items)
 
 

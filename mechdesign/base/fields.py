@@ -32,6 +32,7 @@ _WHOLE, _FRACTION = re.compile(f"-?{_INTEGER}"), re.compile(f"-?{_INTEGER}(?:/{_
 
 
 def _same(value: Any) -> Any:
+    """Return it as it is."""
     return value
 
 
@@ -42,8 +43,8 @@ class FieldType:
     what: str  # the same in words
     # given a value and the name of its place, raises ValueError for what may not be there
     check: Callable[[Any, str], None]
-    read: Callable[[Any], Any] = _same  # what an object has in the place of a value
-    write: Callable[[Any], Any] = _same  # the value of what an object has
+    read: Callable[[Any], Any] = _same  #: what an object has in the place of a value
+    write: Callable[[Any], Any] = _same  #: the value of what an object has
 
     def require(self, value: Any, place: str = "") -> Any:
         """The value itself."""

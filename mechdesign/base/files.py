@@ -281,7 +281,7 @@ class Format:
 class Document(ABC):
     """An object that is kept in a JSON file, and made and checked again from what that says."""
 
-    form: ClassVar[Format]
+    form: ClassVar[Format]  #: the fields of the file, by version
 
     @abstractmethod
     def content(self) -> dict[str, Any]:

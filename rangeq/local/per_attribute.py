@@ -69,7 +69,7 @@ class PerAttributeEstimate(AttributeQuantiles):
         The attributes.
     """
 
-    joined = 1  # the most attributes that may be asked about together
+    joined = 1  #: the most attributes that may be asked about together
 
     def __init__(self, protocol: PerAttribute, aggregate: Aggregate) -> None:
         self.n, self.domain, self._asked = aggregate.n, protocol.domain, protocol.channel.asked

@@ -69,6 +69,8 @@ from rangeq.central.mechanism import CentralMechanism
 
 _DOWN = 1 - 2.0**-48  # A factor that rounds a product of a few floats down
 
+_SAME = 1e-6  # the relative difference of variances that rounding of noise makes
+
 _SAFE = 1 - 2.0**-40  # the same where exponentials were taken
 
 # The rho beyond which exponentials overflow, and the loss of users together beyond which a bound
@@ -462,7 +464,12 @@ def _least(tried: Iterable[Strategy], asked: Workload, promise: Promise) -> Stra
         except ValueError as error:  # noise beyond what is drawn, for this strategy
             refused = error
             continue
-        if best is None or variance < best[0]:
+        # Of those that are as good the one that measures less
+        if (
+            best is None
+            or variance < best[0] * (1 - _SAME)
+            or (variance < best[0] * (1 + _SAME) and strategy.rows < best[1].rows)
+        ):
             best = variance, mechanism.strategy
     if best is None:
         raise refused

@@ -43,6 +43,7 @@ from mechdesign.base import (
     to_text,
     whole_number,
 )
+from mechdesign.noise.discrete import DiscreteGaussian
 from rangeq.central.inputs import checked_shape, stored_number
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
@@ -289,7 +290,7 @@ def mechanism_of_content(
 ) -> tuple[MatrixMechanism, Integers]:
     """The mechanism that a file holds; its strategy is made again, and its noise.
 
-    Of Gaussian noise sigma^2 is as stated: older files have it rounded up.
+    Older files have sigma^2 of Gaussian noise rounded up to an integer.
     """
     shapes = content["arrays"]
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
@@ -303,5 +304,8 @@ def mechanism_of_content(
     promised = {name: stored_number(text) for name, text in content["promise"].items()}
     kind = next(kind for kind, names in _PROMISES.items() if promised.keys() == {*names})
     promise = kind(**promised)
-    stated = None if kind is Privacy else sigma2
-    return MatrixMechanism(strategy, promise, stated), numbers[:measured]
+    mechanism = MatrixMechanism(strategy, promise)
+    noise = mechanism.noise
+    if isinstance(noise, DiscreteGaussian) and sigma2 == math.ceil(noise.sigma2):
+        mechanism = MatrixMechanism(strategy, promise, sigma2)
+    return mechanism, numbers[:measured]

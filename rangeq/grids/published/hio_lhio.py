@@ -129,7 +129,7 @@ class HIO(TreeSystem):
     privacy_source: ClassVar[str] = "multi-dimensional ranges, section 3.3"
     untold: ClassVar[str] = "few of them are on any pair of attributes"
     simulation = Simulation(others=False, step=1)
-    errs_as_noise = True
+    errs_as_noise = True  #: as of `GridProtocol`
 
     @property
     def groups(self) -> int:
@@ -400,7 +400,7 @@ class HierarchicalHistogram2D(TreeSystem):
     privacy_source: ClassVar[str] = "range queries, section 6"
 
     nonnegative: bool = False
-    errs_as_noise = LHIO.errs_as_noise  # what is estimated of pairs is as in LHIO
+    errs_as_noise = LHIO.errs_as_noise  #: what is estimated of pairs is as in LHIO
     _estimate, _likelihoods = LHIO._estimate, LHIO._likelihoods
 
     @cached_property
