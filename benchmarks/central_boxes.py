@@ -26,7 +26,7 @@ from rangeq.central import CentralFlat, CentralMechanism, Hierarchy, Wavelet, be
 
 
 def kinds(shape: tuple[int, ...]) -> dict[str, CentralMechanism]:
-    best = best_branching(shape, 1.0).best.fanouts
+    best = best_branching(shape, 1.0, drawn=False).best.fanouts
     return {
         "flat": CentralFlat(shape, 1.0),
         "best of equal branchings": min(

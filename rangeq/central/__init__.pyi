@@ -3,11 +3,12 @@ from .estimate import CentralEstimate, ConfidenceInterval, Number
 from .hierarchy import CentralFlat, Hierarchy, Wavelet
 from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram, InvalidRange, count_cells
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
-from .matrix_mechanism.design import StrategyDesign, workload_optimal
+from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
 from .matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
 from .matrix_mechanism.residual_strategy import ResidualStrategy
 from .matrix_mechanism.spectral_strategy import SpectralStrategy
+from .matrix_mechanism.staircase_strategy import StaircaseStrategy
 from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
@@ -49,6 +50,7 @@ __all__ = [
     "ReleasedQuantiles",
     "ResidualStrategy",
     "SpectralStrategy",
+    "StaircaseStrategy",
     "Strategy",
     "StrategyDesign",
     "TreeQuantiles",
@@ -57,6 +59,7 @@ __all__ = [
     "Workload",
     "best_branching",
     "count_cells",
+    "least_cell_variance",
     "load_release",
     "load_strategy",
     "quantiles",

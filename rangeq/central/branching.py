@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from mechdesign.base import Floats, Rational, whole
 from rangeq.central.hierarchy import CentralFlat
 from rangeq.central.inputs import LARGEST_DOMAIN
-from rangeq.core import LevelInference, pairs_in_blocks, queries, tree_over
+from rangeq.core import BoxTree, LevelInference, pairs_in_blocks, queries, tree_over
 
 
 class Branching(NamedTuple):
@@ -24,7 +25,8 @@ class Branching(NamedTuple):
     fanouts : tuple of int, or of tuple of int
         Into how many nodes are split, from the root down: as `Hierarchy.fanouts`.
     average_variance : float
-        Over all boxes, in squared users: as `Hierarchy.average_variance`.
+        Over all boxes, in squared users: as `Hierarchy.sampled_average_variance`, or, for
+        continuous noise, `Hierarchy.average_variance`.
     """
 
     fanouts: tuple[Any, ...]
@@ -65,10 +67,13 @@ def best_branching(
     padded: bool = True,
     alternatives: int = 10,
     exhaustive: bool = True,
+    drawn: bool = True,
 ) -> Branchings:
     """The tree with the smallest average variance, of equal budgets and with inference.
 
-    Epsilon scales all variances alike. The tree that splits once, [size], is the flat release.
+    The tree that splits once, [size], is the flat release. The larger epsilon, the more cells it is
+    the best for: noise in whole steps has less variance than continuous noise, most where all of
+    epsilon is for one level.
 
     Of one attribute the search is exhaustive: over all lists that `Hierarchy` takes, integers being
     among them. Lists whose lower levels already cost more than the best trees are passed over with
@@ -92,6 +97,9 @@ def best_branching(
         How many trees the table has at most, at least 1.
     exhaustive : bool, default True
         False: the local search, also of one attribute.
+    drawn : bool, default True
+        False: for continuous Laplace noise, as papers have it, whose variances epsilon scales
+        alike.
 
     Returns
     -------
@@ -116,27 +124,38 @@ def best_branching(
     exhaustive = exhaustive and len(flat.sizes) == 1
     if not padded and not exhaustive:
         raise ValueError("padded=False is for the exhaustive search, of one attribute")
-    unit = 2 / flat.given_epsilon**2
+    noise = partial(_drawn if drawn else _continuous, float(flat.given_epsilon))
     candidates: Sequence[tuple[Any, ...]]
     if exhaustive:
-        candidates = _all_lists(flat.domain, padded, alternatives)
+        candidates = _all_lists(flat.domain, padded, alternatives, noise)
     else:
-        candidates = _local_search(flat.sizes, alternatives)
+        candidates = _local_search(flat.sizes, alternatives, noise)
         if len(flat.sizes) == 1:
             candidates = [only for (only,) in candidates]
     table = []
     for fanouts in candidates:
         tree = tree_over(flat.sizes, fanouts)
-        errors = LevelInference(tree, [unit * tree.height**2] * tree.height)
-        table.append(Branching(fanouts, float(errors.mean())))
+        table.append(Branching(fanouts, noise(tree.height) * _value(tree)))
     table.sort(key=lambda row: row.average_variance)
     return Branchings(table[0], tuple(table))
 
 
-def _value(shape: tuple[int, ...], fanouts: Any) -> float:
-    """The average variance, in units of the noise of a release without levels."""
-    tree = tree_over(shape, fanouts)
-    return float(LevelInference(tree, [float(tree.height**2)] * tree.height).mean())
+#: The variance of the noise of a level, for a number of levels.
+_Noise: TypeAlias = Callable[[int], float]
+
+
+def _drawn(epsilon: float, levels: int) -> float:
+    # Discrete Laplace noise: 1 / (cosh(e) - 1), by sines so that little cancels
+    return 0.5 * (1 / math.sinh(epsilon / levels / 2)) ** 2
+
+
+def _continuous(epsilon: float, levels: int) -> float:
+    return 2 * (levels / epsilon) ** 2
+
+
+def _value(tree: BoxTree) -> float:
+    """The average variance, in units of that of the noise of a level."""
+    return float(LevelInference(tree, [1.0] * tree.height).mean())
 
 
 class Below(NamedTuple):
@@ -151,7 +170,9 @@ class Below(NamedTuple):
     settled: Any  # the variances over all ranges in sum, were this the top level
 
 
-def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, ...]]:
+def _all_lists(
+    domain: int, padded: bool, alternatives: int, noise: _Noise
+) -> list[tuple[int, ...]]:
     """The best lists of one attribute, by exhaustive search."""
     n = float(domain)
     # A heap of minus the variance: the worst of the best is first
@@ -159,11 +180,11 @@ def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, 
     # Enough trees are known to be this good, so nothing worse needs looking at.
     known = (
         sorted(
-            _value((domain,), fanouts) * queries(domain, "all ranges")
-            for fanouts in {
-                tuple(fanout for (fanout,) in tree_over((domain,), b).fanouts)
-                for b in range(2, min(domain, 256) + 1)
-            }
+            noise(tree.height) * _value(tree) * queries(domain, "all ranges")
+            for tree in {
+                tuple(tree.fanouts): tree
+                for tree in (tree_over((domain,), b) for b in range(2, min(domain, 256) + 1))
+            }.values()
         )
         if padded
         else []
@@ -188,8 +209,8 @@ def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, 
         if not len(sizes):
             return
         tops, least = _on_top(n, below, sizes.astype(np.float64))
-        values = levels**2 * tops.settled
-        least = (levels + 1) ** 2 * least * (1 - 1e-9)
+        values = noise(levels) * tops.settled
+        least = noise(levels + 1) * least * (1 - 1e-9)
         for k in np.flatnonzero((values <= worst()) | (least < worst())):
             fanouts = (int(sizes[k]) // size, *below.fanouts)
             offer((-(-domain // int(sizes[k])), *fanouts), float(values[k]))
@@ -197,7 +218,7 @@ def _all_lists(domain: int, padded: bool, alternatives: int) -> list[tuple[int, 
                 grow(Below(fanouts, *(float(column[k]) for column in tops[1:])))
 
     cells = Below((), 1.0, 1.0, 1.0, n, 1.0, float(pairs_in_blocks(domain, 1, domain)))
-    offer((domain,), float(cells.settled))
+    offer((domain,), noise(1) * float(cells.settled))
     grow(cells)
     return [fanouts for _, fanouts in sorted(best, reverse=True)]
 
@@ -233,13 +254,16 @@ def _on_top(n: float, below: Below, above: Floats) -> tuple[Below, Floats]:
     return Below((), above, inner, last, square, beyond, settled), least
 
 
-def _local_search(shape: tuple[int, ...], alternatives: int) -> list[tuple[tuple[int, ...], ...]]:
+def _local_search(
+    shape: tuple[int, ...], alternatives: int, noise: _Noise
+) -> list[tuple[tuple[int, ...], ...]]:
     """Good lists of several attributes."""
     values: dict[tuple[tuple[int, ...], ...], float] = {}
 
     def value(lists: tuple[tuple[int, ...], ...]) -> float:
         if lists not in values:
-            values[lists] = _value(shape, lists)
+            tree = tree_over(shape, lists)
+            values[lists] = noise(tree.height) * _value(tree)
         return values[lists]
 
     starts: set[tuple[tuple[int, ...], ...]] = {tuple((n,) for n in shape)}

@@ -33,6 +33,8 @@ from rangeq.central.released_quantiles import ordered_attribute
 
 _TREES = 4  # so many of the best trees of equal budgets are tried with optimised ones
 
+_OCTAVES = 10  # halves of octaves: designs are for an epsilon from 2^-5 to 2^5
+
 #: Cells along an attribute up to which a plan designs strategies.
 _WIDEST_FOR_LAPLACE_NOISE, _WIDEST = 256, 1024
 
@@ -169,20 +171,29 @@ def designed_mechanism(
 ) -> MatrixMechanism:
     """Return what `workload_optimal` designs, where that takes seconds."""
     promise: Promise
-    promise = Privacy.from_epsilon(epsilon) if delta is None else ApproximateDP(epsilon, delta)
-    return MatrixMechanism(_strategy(sizes, workload, delta is None), promise)
+    if delta is not None:
+        promise = ApproximateDP(epsilon, delta)
+        return MatrixMechanism(_strategy(sizes, workload, ZCDP(1)), promise)
+    promise = Privacy.from_epsilon(epsilon)
+    # Noise in whole steps has other optima at every epsilon, but they change little: a search for
+    # one asks for the designs of few
+    near = min(max(round(2 * math.log2(promise.epsilon)), -_OCTAVES), _OCTAVES)
+    designed = Privacy.from_epsilon(2.0 ** (near / 2))
+    return MatrixMechanism(_strategy(sizes, workload, designed), promise)
 
 
 @lru_cache(maxsize=32)
-def _strategy(sizes: tuple[int, ...], workload: str | tuple[str, ...], laplace: bool) -> Strategy:
-    widest = _WIDEST_FOR_LAPLACE_NOISE if laplace else _WIDEST
+def _strategy(
+    sizes: tuple[int, ...], workload: str | tuple[str, ...], promise: Promise
+) -> Strategy:
+    widest = _WIDEST_FOR_LAPLACE_NOISE if isinstance(promise, Privacy) else _WIDEST
     if max(sizes) > widest:
         raise ValueError(
             f"of more than {widest} cells along an attribute a design takes long: workload_optimal"
             " makes it, and mechdesign curate --strategy best"
         )
     asked = workload if isinstance(workload, str) else list(workload)
-    return workload_optimal(asked, sizes, Privacy(alpha="1/2") if laplace else ZCDP(1)).strategy
+    return workload_optimal(asked, sizes, promise).strategy
 
 
 class BestTree(NamedTuple):
@@ -211,7 +222,7 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
     """Return the tree of least average variance that a quick search finds, with its best budget."""
     # The best trees of equal budgets are tried with optimised ones: of one attribute of 2^16 cells
     # all takes a tenth of a second
-    table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False).table
+    table = best_branching(shape, 1, alternatives=2 * _TREES, exhaustive=False, drawn=False).table
     variances: dict[BestTree, float] = {}
     for row in table:
         lists = (row.fanouts,) if len(shape) == 1 else row.fanouts

@@ -194,7 +194,7 @@ def dimensions(settings: Settings) -> Outcome:
     rows, found = [], {}
     for side, d, most in cases:
         shape = (side,) * d
-        unequal = best_branching(shape, 1).best
+        unequal = best_branching(shape, 1, drawn=False).best
         every = ((Hierarchy(shape, 1, b).average_variance(), b) for b in range(2, most))
         (variance, best), one = min(every), CentralFlat(shape, 1).average_variance()
         found[side, d] = variance / one

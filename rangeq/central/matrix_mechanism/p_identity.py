@@ -154,7 +154,7 @@ def _p_identity(gram: Floats) -> Floats:
 
 def _trees(cells: int) -> Iterator[Floats]:
     """The rows of the best tree, if there is one, with equal budgets and with the best."""
-    tree = tree_over((cells,), best_branching((cells,), 1).best.fanouts)
+    tree = tree_over((cells,), best_branching((cells,), 1, drawn=False).best.fanouts)
     place = np.arange(cells)
     for shares in (equal(tree.height), best_shares(tree)):
         # Relative to the budget of the leaves, as the cells' own rows are I. The root's total is

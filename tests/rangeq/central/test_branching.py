@@ -22,25 +22,39 @@ def chains(domain, size=1, below=()):
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", [1, 2, 3, 5, 17, 30, 64, 100])
 @pytest.mark.parametrize("padded", [True, False])
-def test_best_branching_by_brute_force(domain, padded):
+@pytest.mark.parametrize(
+    ("epsilon", "drawn"), [("1/2", False), ("1/2", True), ("4", True), ("30", True)]
+)
+def test_best_branching_by_brute_force(domain, padded, epsilon, drawn):
     lists = [fanouts for fanouts in set(chains(domain)) if padded or math.prod(fanouts) == domain]
-    unit = Fraction(2) / Fraction(1, 4)
     every = {}
     for fanouts in lists:
-        errors = LevelInference(
-            tree_over((domain,), fanouts), [unit * len(fanouts) ** 2] * len(fanouts)
-        )
+        share = Fraction(epsilon) / len(fanouts)
+        noise = 1 / Fraction(math.cosh(share) - 1) if drawn else 2 / share**2
+        errors = LevelInference(tree_over((domain,), fanouts), [noise] * len(fanouts))
         every[fanouts] = float(errors.mean())
-    found = best_branching(domain, 0.5, padded=padded, alternatives=5)
+    found = best_branching(domain, epsilon, padded=padded, alternatives=5, drawn=drawn)
     expected = sorted(every.values())[:5]
     assert [row.average_variance for row in found.table] == pytest.approx(expected)
-    assert all(every[row.fanouts] == row.average_variance for row in found.table)
+    for row in found.table:
+        assert every[row.fanouts] == pytest.approx(row.average_variance)
     assert found.best == found.table[0]
     for row in found.table:
         if min(row.fanouts) > 1:
-            assert Hierarchy(domain, 0.5, row.fanouts).average_variance() == pytest.approx(
-                row.average_variance
-            )
+            tree = Hierarchy(domain, epsilon, row.fanouts)
+            variance = tree.sampled_average_variance() if drawn else tree.average_variance()
+            assert variance == pytest.approx(row.average_variance, rel=1e-5)
+
+
+def test_of_noise_in_whole_steps_the_flat_histogram_is_the_best_for_longer():
+    for size, epsilon, best in ((64, 1, (10, 7)), (64, 4, (64,)), (256, 4, (256,))):
+        found = best_branching(size, epsilon)
+        assert found.best.fanouts == best
+        flat = CentralFlat(size, epsilon).sampled_average_variance()
+        assert found.best.average_variance <= flat * (1 + 1e-6)
+        assert best_branching(size, epsilon, drawn=False).best.fanouts != (size,)
+    for epsilon in (2.0**-30, 2000):
+        assert math.isfinite(best_branching(20, epsilon).best.average_variance)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +75,11 @@ def test_best_branchings(k, divisors, any_list):
     """Measured here, printed nowhere: the paper's 16 is right for 2^8, 2^12 and 2^16; mixtures of 8
     and 16 for what is between.
     """
-    found = best_branching(1 << k, 1.0, padded=False)
+    found = best_branching(1 << k, 1.0, padded=False, drawn=False)
     assert found.best.fanouts == divisors[0]
     assert found.best.average_variance == pytest.approx(divisors[1], abs=1e-4)
     if any_list:
-        found = best_branching(1 << k, 1.0)
+        found = best_branching(1 << k, 1.0, drawn=False)
         assert found.best.fanouts == any_list[0]
         assert found.best.average_variance == pytest.approx(any_list[1], abs=1e-4)
 
@@ -73,7 +87,7 @@ def test_best_branchings(k, divisors, any_list):
 def test_order_of_branchings_matters():
     table = {
         row.fanouts: row.average_variance
-        for row in best_branching(512, 1.0, padded=False, alternatives=1000).table
+        for row in best_branching(512, 1.0, padded=False, alternatives=1000, drawn=False).table
     }
     assert len(table) == 2**8
     assert table[16, 16, 2] < table[2, 16, 16]
@@ -95,7 +109,7 @@ def test_the_local_search_finds_nearly_the_best(domain):
 
 
 def test_table_is_printed():
-    found = best_branching(64, 1.0, alternatives=3)
+    found = best_branching(64, 1.0, alternatives=3, drawn=False)
     assert isinstance(found, Branchings)
     assert str(found).splitlines()[0].split() == ["[10,", "7]", "36.9942"]
     assert len(found.table) == 3

@@ -10,7 +10,14 @@ import pytest
 from frequency import Between
 from mechdesign import ApproximateDP, InvalidRequest, Privacy, plan
 from mechdesign.planning.ranking import ranked
-from rangeq.central import CentralFlat, Hierarchy, QuantileRelease, TreeQuantiles, Wavelet
+from rangeq.central import (
+    CentralFlat,
+    Hierarchy,
+    QuantileRelease,
+    TreeQuantiles,
+    Wavelet,
+    workload_optimal,
+)
 from rangeq.central.choice import (
     BestTree,
     CuratedMarginals,
@@ -268,3 +275,16 @@ def test_marginals_by_a_curator_from_one_table_or_from_one_each():
     for details in ({"k": 0}, {"k": 4}, {"k": "2"}):
         with pytest.raises(InvalidRequest):
             plan("curated-marginals", sizes, epsilon=1, **details)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.3, 4.0])
+def test_what_is_planned_is_ranked_by_the_noise_that_is_drawn(epsilon):
+    found = plan("curated-ranges", 40, epsilon=epsilon)
+    found_errors = {item.name: item.error for item in found.candidates}
+    flat = CentralFlat(40, epsilon).sampled_average_variance()
+    assert found_errors["flat"] == pytest.approx(math.sqrt(flat), rel=1e-6)
+    best = workload_optimal("ranges", 40, Privacy.from_epsilon(epsilon))
+    # Designed for an epsilon near by, and drawn for this one
+    assert math.sqrt(best.variance) * (1 - 1e-6) <= found_errors["strategy"]
+    assert found_errors["strategy"] <= 1.05 * math.sqrt(best.variance)
+    assert found.best.error == min(found_errors.values())

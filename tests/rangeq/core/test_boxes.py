@@ -111,7 +111,7 @@ def test_unequal_branchings_do_help_in_three_dimensions():
     """
     for size, ratio in ((16, 1.0), (32, 0.865), (64, 0.576), (128, 0.369)):
         shape = (size,) * 3
-        best = best_branching(shape, 1.0).best
+        best = best_branching(shape, 1.0, drawn=False).best
         flat = CentralFlat(shape, 1.0).average_variance()
         assert best.average_variance / flat == pytest.approx(ratio, abs=1e-3)
 
@@ -126,7 +126,7 @@ def test_flat_of_several_attributes():
 @pytest.mark.slow
 def test_best_of_several_attributes_is_no_worse_than_integers():
     for shape in ((64, 64), (50, 12), (16, 16, 16)):
-        found = best_branching(shape, 1.0)
+        found = best_branching(shape, 1.0, drawn=False)
         every = [Hierarchy(shape, 1.0, b).average_variance() for b in range(2, max(shape))]
         least = min(*every, CentralFlat(shape, 1.0).average_variance())
         assert found.best.average_variance <= least * (1 + 1e-12)
