@@ -46,12 +46,12 @@ def published(sizes: tuple[int, ...], epsilon: float) -> Iterator[tuple[str, Cen
     yield "flat", CentralFlat(sizes, epsilon)
     if max(sizes) > 1:
         yield "wavelet", Wavelet(sizes, epsilon)
-        for row in best_branching(sizes, epsilon, alternatives=4, exhaustive=False).table:
-            yield f"tree {list(row.fanouts)}", Hierarchy(sizes, epsilon, row.fanouts)
-            yield (
-                f"tree {list(row.fanouts)}, best budget",
-                Hierarchy(sizes, epsilon, row.fanouts, budget="optimal"),
-            )
+        trees = best_branching(sizes, epsilon, alternatives=4, exhaustive=False).table
+        branchings: list[Any] = [2, *(row.fanouts for row in trees)]
+        for branching in branchings:
+            yield f"tree {branching}", Hierarchy(sizes, epsilon, branching)
+            best = Hierarchy(sizes, epsilon, branching, budget="optimal")
+            yield f"tree {branching}, best budget", best
 
 
 def drawn(mechanism: CentralMechanism, workload: Workload) -> float:

@@ -115,7 +115,7 @@ def best_branching(
     Examples
     --------
     >>> best_branching(512, 1.0).best.fanouts, best_branching(512, 1.0, padded=False).best.fanouts
-    ((24, 22), (8, 8, 8))
+    ((24, 22), (32, 16))
     >>> best_branching((64, 64), 1.0).best.fanouts
     ((16, 4), (16, 4))
     """

@@ -45,7 +45,7 @@ from rangeq.central.matrix_mechanism.spectral_strategy import LEAST_LARGEST_ENTR
 from rangeq.central.matrix_mechanism.staircase_strategy import (
     StaircaseStrategy,
     rows_of_levels,
-    staircase_strategy,
+    strategy_for_cells,
 )
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_PRODUCT,
@@ -280,7 +280,7 @@ def workload_optimal(
     --------
     >>> from mechdesign import ZCDP
     >>> design = workload_optimal("ranges", 64, ZCDP("1/2"))
-    >>> design.gap < 0.001, design.mechanism.audit().holds
+    >>> design.continuous_gap < 0.001, design.mechanism.audit().holds
     (True, True)
     """
     asked = Workload.of(workload, domain)
@@ -436,7 +436,7 @@ def _with_whole_steps(
     # Of many cells none but the best rows leave enough to the cells
     for beside in (None, rows) if len(gram) <= _LARGEST_APART else (rows,):
         with suppress(ValueError):  # an epsilon for which such noise is not drawn
-            yield staircase_strategy(gram, promise.epsilon, sizes, beside)
+            yield strategy_for_cells(gram, promise.epsilon, sizes, beside)
     with suppress(ValueError):
         for mechanism in _published(sizes, promise.epsilon):
             yield StaircaseStrategy.of_levels(mechanism)

@@ -307,7 +307,7 @@ class _Group(NamedTuple):
 
 
 @one_thread
-def staircase_strategy(
+def strategy_for_cells(
     gram: Floats, epsilon: float, sizes: tuple[int, ...], rows: Floats | None = None
 ) -> StaircaseStrategy:
     """Return a strategy that measures all cells with staircase noise, for one epsilon.

@@ -53,8 +53,8 @@ def test_of_noise_in_whole_steps_the_flat_histogram_is_the_best_for_longer():
         flat = CentralFlat(size, epsilon).sampled_average_variance()
         assert found.best.average_variance <= flat * (1 + 1e-6)
         assert best_branching(size, epsilon, drawn=False).best.fanouts != (size,)
-    for epsilon in (2.0**-30, 2000):
-        assert math.isfinite(best_branching(20, epsilon).best.average_variance)
+    for extreme in (2.0**-30, 2000):
+        assert math.isfinite(best_branching(20, extreme).best.average_variance)
 
 
 @pytest.mark.parametrize(
