@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -38,6 +38,7 @@ from mechdesign.privacy import Privacy
 from mechdesign.tables import (
     Axes,
     ContingencyRelease,
+    PublishedTable,
     SuppressionRule,
     TableRelease,
     TotalEstimate,
@@ -282,6 +283,8 @@ _CONTINGENCY_NOTES = """privacy:
  costs them is printed.
   With --per-person --epsilon is what a person loses by all cells, and --margin by all of its sums.
 
+--table writes CSV, Excel (.xlsx), PX (.px), JSON-stat 2 (.json), SDMX-CSV 2 (.sdmx.csv) or Parquet
+
 columns of --table:
   released           what the mechanism gave: biased at both ends of its range
   estimate           the least squares estimate: unbiased, and cells, margins and total agree
@@ -320,7 +323,7 @@ def _margin(text: str) -> tuple[tuple[str, ...], str]:
     --margin AXES=EPSILON [margin, repeated]  release the sums by these axes, too (separated by
         commas; none for the total), each with this epsilon
     --whole  add biased whole numbers to --table, see below
-    --table FILE [.csv]  write a table of cells, see below
+    --table FILE [.csv .json .parquet .px .xlsx]  write a table of cells, see below
     """,
     PRIVACY,
     PROPERTIES,
@@ -378,39 +381,52 @@ def _privacy(options: argparse.Namespace, parts: int) -> Privacy:
 def _write_table(
     release: ContingencyRelease, options: argparse.Namespace, confidence: float
 ) -> None:
-    cap = options.cap
-
-    def capped(count: int) -> str:
-        return f"{count}" if cap is None or count < cap else f"{cap} or more"
-
     table = release.consistent()
     names = release.axes.names
     intervals = [
         table.estimate(dict(zip(names, labels, strict=True))).interval(confidence)
         for labels in release.axes.cells()
     ]
-    columns = [
-        ("released", [*map(capped, release.released.ravel().tolist())]),
-        ("estimate", [f"{value:.2f}" for value in table.cells.ravel()]),
-        ("standard error", [f"{value:.2f}" for value in table.standard_errors.ravel()]),
-        ("low", [str(low) for low, _ in intervals]),
-        ("high", [capped(high) for _, high in intervals]),
-    ]
+    low, high = np.array(intervals, dtype=np.int64).T
+    numbers = {
+        "released": release.released.ravel(),
+        "estimate": table.cells.ravel(),
+        "standard error": table.standard_errors.ravel(),
+        "low": low,
+        "high": high,
+    }
     if options.whole:
         nearest = release.whole()
-        columns += [
-            ("whole number", [*map(capped, nearest.cells.ravel().tolist())]),
-            ("measured bias", [f"{value:+.2f}" for value in nearest.bias.ravel()]),
-        ]
+        numbers |= {"whole number": nearest.cells.ravel(), "measured bias": nearest.bias.ravel()}
         say(
             f"whole numbers are biased: measured over {nearest.draws} draws, by"
             f" {nearest.bias.min():+.2f} to {nearest.bias.max():+.2f} in a cell and"
             f" {nearest.bias.sum():+.2f} in the total"
         )
-    rows = zip(release.axes.cells(), *(cells for _, cells in columns), strict=True)
-    lines = [[*names, *(untaken(name, names) for name, _ in columns)]]
+    if options.table.suffix != ".csv" or options.table.name.endswith(".sdmx.csv"):
+        title = f"{options.count} by {', '.join(names)}"
+        statement = f"{release.statement}\nlow .. high: {confidence:g} intervals"
+        if options.cap is not None:
+            statement += f"\n{options.cap}: so many or more"
+        PublishedTable(release.axes, numbers, title, statement).save(options.table)
+        return
+    rows = zip(release.axes.cells(), *map(_texts(options.cap), numbers.items()), strict=True)
+    lines = [[*names, *(untaken(name, names) for name in numbers)]]
     lines += [[*labels, *cells] for labels, *cells in rows]
     write_csv(options.table, lines, spreadsheet=options.spreadsheet)
+
+
+def _texts(cap: int | None) -> Callable[[tuple[str, Any]], list[str]]:
+    """Return what writes a column of a table, by its name and numbers."""
+
+    def texts(column: tuple[str, Any]) -> list[str]:
+        name, numbers = column
+        if numbers.dtype.kind == "f":
+            return [f"{value:{'+' if name == 'measured bias' else ''}.2f}" for value in numbers]
+        most = None if name == "low" else cap
+        return [f"{n}" if most is None or n < most else f"{most} or more" for n in numbers]
+
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------

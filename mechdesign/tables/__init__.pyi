@@ -7,6 +7,7 @@ from .contingency import (
 )
 from .design_cache import DesignCache
 from .estimates import CellEstimate, TotalEstimate, WeightedEstimate
+from .publication import PublishedTable
 from .suppression import SuppressedTable, SuppressionRule
 from .suppression_comparison import (
     ComparedEntry,
@@ -28,6 +29,7 @@ __all__ = [
     "Disclosed",
     "Margin",
     "Neighbours",
+    "PublishedTable",
     "SuppressedTable",
     "SuppressionComparison",
     "SuppressionRule",

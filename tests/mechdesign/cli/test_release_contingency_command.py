@@ -108,7 +108,7 @@ def test_a_row_for_each_row_of_the_table(people: Path) -> None:
         ("--within region --epsilon 1 --margin answer=0", "above 0"),
         ("--within region --epsilon 1 --whole", "--table, which is not given"),
         ("--within region --epsilon 1 --table people.csv --force", "what it is made from"),
-        ("--within region --epsilon 1 --table t.json", "must end in .csv"),
+        ("--within region --epsilon 1 --table t.txt", "must end in .csv"),
         ("--cap -1 --epsilon 1", "not an integer between"),
     ],
 )
