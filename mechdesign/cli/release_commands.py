@@ -26,6 +26,7 @@ from mechdesign.cli.options import (
     confidence_of,
     epsilon_in,
     generator_of,
+    ledger_of,
     privacy_of,
     save_figure,
     say,
@@ -73,6 +74,8 @@ A .json file holds the release, with the columns of --total and --keep as names 
     --overlap K [int, default 1]  in how many groups of the table one person can be
     --total COLUMN [repeated]  print the subtotals for each label of this column, too
     --estimates  add estimates of counts to a .csv file
+    --ledger FILE [file]  spend from this ledger what a person loses in all, under the name of the
+        first file that is written
     --out FILE [.csv .json, repeated, required]  write the released counts, or in .json the whole
         release
     --json  print JSON
@@ -93,7 +96,7 @@ def run_release_table(options: argparse.Namespace) -> None:
     if options.count in columns:
         raise ValueError(f"the column {options.count} would publish the true counts")
     confidence = confidence_of(options)
-    privacy, loss = privacy_of(options), _loss(options.loss)
+    privacy, loss, ledger = privacy_of(options), _loss(options.loss), ledger_of(options)
     read = read_groups(
         options.counts,
         options.count,
@@ -116,6 +119,8 @@ def run_release_table(options: argparse.Namespace) -> None:
         cache=not options.no_cache,
         progress=True,
     )
+    if ledger is not None:  # before anybody sees a count
+        ledger.spend(Fraction(noisy_table.statement.epsilon), targets[0].name)
     for target in targets:
         if target.suffix == ".json":
             noisy_table.save(target)
@@ -323,6 +328,7 @@ def _margin(text: str) -> tuple[tuple[str, ...], str]:
     --margin AXES=EPSILON [margin, repeated]  release the sums by these axes, too (separated by
         commas; none for the total), each with this epsilon
     --whole  add biased whole numbers to --table, see below
+    --ledger FILE [file]  spend from this ledger what a person loses in all, under the name of --out
     --table FILE [.csv .json .parquet .px .xlsx]  write a table of cells, see below
     """,
     PRIVACY,
@@ -339,6 +345,7 @@ def run_release_contingency(options: argparse.Namespace) -> None:
     changed = 2 if options.within or options.public_total else 1
     parts = changed if options.per_person else 1
     confidence, privacy = confidence_of(options), _privacy(options, parts)
+    ledger = ledger_of(options)
     margins = {
         names: Privacy.from_epsilon(exact(epsilon, "--margin") / parts)
         for names, epsilon in options.margin
@@ -355,6 +362,8 @@ def run_release_contingency(options: argparse.Namespace) -> None:
         margins=margins,
         rng=rng,
     )
+    if ledger is not None:  # before anybody sees a count
+        ledger.spend(Fraction(release.statement.epsilon), options.out.name)
     release.save(options.out)
     print(release.statement)
     say(f"wrote {options.out}: {release.axes.size} cells")

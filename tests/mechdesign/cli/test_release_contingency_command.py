@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import Privacy
+from mechdesign import Ledger, Privacy
 from mechdesign.cli import main
 from mechdesign.tables import ContingencyRelease
 
@@ -155,3 +155,12 @@ def test_a_count_at_the_cap_is_so_many_or_more(
     assert "a cap stands for that or more people" in capsys.readouterr().out
     assert run("people.csv --count people --within region --epsilon 8 --out s.json") == 0
     assert "a cap" not in capsys.readouterr().out
+
+
+def test_a_ledger_pays_for_cells_and_sums(people: Path) -> None:
+    Ledger.open(people / "budget.json", 3)
+    command = "people.csv --count people --within region --epsilon 1/2 --margin answer=1/4"
+    assert run(f"{command} --out r.json --ledger budget.json") == 0
+    assert 1.499 < Ledger.open(people / "budget.json").spent <= 1.5  # two cells and two sums
+    assert run(f"{command} --out s.json --ledger budget.json --epsilon 1") == 1
+    assert not (people / "s.json").exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import UnbiasedEstimate
+from mechdesign import Ledger, UnbiasedEstimate
 from mechdesign.cli import main
 from mechdesign.tables import TableRelease
 
@@ -154,3 +154,16 @@ def test_no_rows(capsys):
     write("t.csv", [])
     assert run("--epsilon 1 --out r.csv") == 2
     assert "no rows" in capsys.readouterr().err
+
+
+def test_a_ledger_pays_for_all_that_a_person_loses(capsys):
+    Ledger.open("budget.json", 3)
+    assert run("--epsilon 1 --out r.csv --out r.json --ledger budget.json") == 0
+    ledger = Ledger.open("budget.json")
+    assert 0.999 < ledger.spent <= 1
+    assert "r.csv" in str(ledger)
+    # Two groups of a person: twice as much, which is more than there is
+    assert run("--epsilon 11/10 --overlap 2 --out second.csv --ledger budget.json") == 1
+    assert not Path("second.csv").exists()
+    assert Ledger.open("budget.json").spent == ledger.spent
+    assert "is more than the" in capsys.readouterr().err
