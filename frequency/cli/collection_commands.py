@@ -46,6 +46,7 @@ from mechdesign.cli.options import (
     check_target,
     command,
     generator_of,
+    read_options,
     say,
     warn_of_epsilon,
     write_text,
@@ -228,7 +229,7 @@ def run_privatize(options: argparse.Namespace) -> None:
             meter.update(len(block))
             return reports
 
-        reports = applied(options.table, survey.schema.names, privatized)
+        reports = applied(options.table, survey.schema.names, privatized, read_options(options))
         source = bit_source(None if rng is None else rng.spawn(1)[0])  # draws stay those of rng
         written = write_reports(options.out, survey, shuffled(reports, survey.report_dtype, source))
     for line in _account(survey.schema, written, tally):
@@ -296,7 +297,7 @@ def run_simulate(options: argparse.Namespace) -> None:
     survey = _survey(options.protocol)
     errors = measure_errors(
         survey,
-        _encoded(options.table, survey.schema),
+        _encoded(options, survey.schema),
         options.repeat,
         np.random.default_rng(options.seed),
         progress=True,
@@ -310,7 +311,7 @@ def run_simulate(options: argparse.Namespace) -> None:
         write_text(options.out, errors.csv())
 
 
-def _encoded(path: Path, schema: Schema) -> Encoded:
+def _encoded(options: argparse.Namespace, schema: Schema) -> Encoded:
     """The rows of a table as items."""
     from frequency.storage.table import applied
 
@@ -320,7 +321,7 @@ def _encoded(path: Path, schema: Schema) -> Encoded:
             meter.update(len(block))
             return schema.encode(block)
 
-        parts = list(applied(path, schema.names, encoded))
+        parts = list(applied(options.table, schema.names, encoded, read_options(options)))
     columns = zip(*(part.columns for part in parts), strict=True)
     clipped = sum((Counter(part.clipped) for part in parts), Counter[str]())
     skipped = sum(part.skipped for part in parts)

@@ -9,13 +9,15 @@ from typing import Any
 
 from frequency.schema import Ordered, Schema, draft_schema
 from frequency.schema.schema import save_content, text_of
-from mechdesign.base import ProgressMeter, printable
+from mechdesign.base import AS_IT_IS, ProgressMeter, printable
 from mechdesign.cli.options import (
     DETAILS,
     FORCE,
+    TABLE,
     command,
     details_of,
     ledger_of,
+    read_options,
     say,
 )
 
@@ -33,8 +35,10 @@ or by a curator who is trusted with the table:
   mechdesign query age.release --where "age 18:64"
 """
 
-USERS = """
-table [file]  one row a user: .csv or .tsv (in UTF-8 with a header line, perhaps .gz) or .parquet
+USERS = f"""
+table [file]  one row a user: .csv or .tsv (with a header line, perhaps .gz or .zst), .parquet or a
+    directory of such files, .arrow, .xlsx, .sav, .dta, .sas7bdat, .xpt
+{TABLE}
 """
 
 SURVEY = """
@@ -99,17 +103,19 @@ def run_protocol(options: argparse.Namespace) -> None:
     "check and show a schema, or draft one from a table that you declare public",
     "schema people.toml\n  mechdesign schema public.csv --public --out people.toml",
     """
-    file [file]  a schema (.toml, .json), or a table (.csv, .tsv, .parquet)
+    file [file]  a schema (.toml, .json), or a table (.csv, .xlsx, .sav, .parquet
+        and others)
     --public  anybody may know what is in the table: a draft tells its labels and extremes
     --attribute NAME [repeated]  a column to draft an attribute of (default: all)
     --out FILE [.toml .json]  write the draft, and do not print it
     """,
+    TABLE,
     FORCE,
     notes=CHAIN,
 )
 def run_schema(options: argparse.Namespace) -> None:
     if options.file.suffix.lower() in (".toml", ".json"):
-        if options.public or options.attribute or options.out:
+        if options.public or options.attribute or options.out or read_options(options) != AS_IT_IS:
             raise ValueError(
                 f"{options.file} is a schema: it is checked and shown, which takes no other options"
             )
@@ -139,9 +145,10 @@ def _draft(options: argparse.Namespace) -> None:
     from frequency.storage.table import blocks  # pyarrow only for those who need it
 
     with ProgressMeter("draft", unit="rows") as meter:
+        given = read_options(options)
 
         def read() -> Iterator[Any]:
-            for block in blocks(options.file, options.attribute or None):
+            for block in blocks(options.file, options.attribute or None, given):
                 yield block
                 meter.update(len(block))
 

@@ -1,9 +1,6 @@
-"""Tables with a row for each user, in files: CSV or Parquet, a block of rows at a time.
+"""Tables with a row for each user, in files of any format, a block of rows at a time.
 
-Of a CSV file every cell is text as it is written, and an empty one is no value: what it means is
-for a schema to say. The fast reader, pyarrow's, is lenient with quotes, so that a stray one could
-hide users. It cannot as long as there are as many rows as lines; a file with fewer rows, some of
-whose cells have line ends, is read a second time by the strict reader of the standard library.
+The formats are those of `mechdesign.base.table_files`, which reads them.
 """
 
 from __future__ import annotations
@@ -12,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
@@ -22,48 +18,42 @@ import numpy.typing as npt
 
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base import BitSource, Utf8Stream, opened, opened_csv, shown
+from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, shown
+from mechdesign.base.table_files import opened_table
 from mechdesign.exceptions import InvalidTable, NoRows
 
-try:
-    import pyarrow as pa
-    import pyarrow.csv as pc
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError(
-        "tables in files need pyarrow, of the extra 'storage': in a clone, pip install '.[storage]'"
-    ) from error
-
 T = TypeVar("T")
-
-# The separators of cells, by the end of a file's name; None: what the header line tells.
-_SEPARATORS = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
-
-_PARQUET = ".parquet"
 
 #: Rows in a block; fewer only where they take more than so many bytes.
 _ROWS, _BYTES = 1 << 18, 1 << 26
 
-#: Bytes of CSV that are parsed at a time, of which rows may have as many; rows of Parquet.
-_CHUNK, _BATCH = 1 << 20, 1 << 15
 
-
-def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[Any]:
+def blocks(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    options: ReadOptions = AS_IT_IS,
+) -> Iterator[Any]:
     """Yield the rows of a table, in order, in tables that are small enough for memory.
 
     Parameters
     ----------
     path : str or os.PathLike
-        A file whose name ends in .csv, .tsv, .csv.gz, .tsv.gz or .parquet. CSV is in UTF-8 with a
-        header line, and quotes around separators and line ends.
+        A file whose name ends in .csv, .tsv or .txt, perhaps with .gz or .zst; in .parquet, .arrow
+        or .feather; .xlsx, .xls or .ods; .sav, .zsav, .por, .dta, .sas7bdat or .xpt; or a directory
+        of Parquet files, whose folders may be called column=value. Text has a header line, and
+        quotes around separators and line ends.
     columns : sequence of str, optional
         Those that are needed; None: all.
+    options : ReadOptions, optional
+        The encoding, the separator and the sheet, where the file does not tell them. By default
+        text is in UTF-8, and a workbook has one sheet.
 
     Yields
     ------
     pyarrow.Table
-        At most 2^18 rows of these columns: of CSV strings as they are written, null where they are
-        empty; of Parquet what is there.
+        At most 2^18 rows of these columns: of text strings as they are written, null where they are
+        empty; else what is there. Fields of SPSS, Stata and SAS say what codes mean, which
+        `Schema.encode` and `draft_schema` read.
 
     Raises
     ------
@@ -74,22 +64,27 @@ def blocks(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -
         shows only after the last block.
     NoRows
         There is a header, and nothing below it.
+    ImportError
+        The format needs the extra 'stats', which is not installed.
     OSError
         The file cannot be read.
     """
     source = Path(path)
-    kind = _kind(source)
-    read = _parquet(source, columns) if kind == _PARQUET else _csv(source, columns)
     total = 0
-    for block in _regrouped(read):
-        total += len(block)
-        yield block
+    with opened_table(source, options) as table:
+        places = _places(source, table.names, columns)
+        for block in _regrouped(table.read(places)):
+            total += len(block)
+            yield block
     if not total:
         raise NoRows(f"{source} has no rows; nothing was written")
 
 
 def applied(
-    path: str | os.PathLike[str], columns: Sequence[str], function: Callable[[Any], T]
+    path: str | os.PathLike[str],
+    columns: Sequence[str],
+    function: Callable[[Any], T],
+    options: ReadOptions = AS_IT_IS,
 ) -> Iterator[T]:
     """Yield what a function makes of each block of a table.
 
@@ -101,6 +96,8 @@ def applied(
         Those that the function needs.
     function : callable
         Given a block, such as ``schema.encode`` or ``survey.privatize``.
+    options : ReadOptions, optional
+        As for `blocks`.
 
     Yields
     ------
@@ -115,11 +112,12 @@ def applied(
         As for `blocks`.
     """
     source, before = Path(path), 0
-    for block in _ahead(blocks(source, columns)):
+    for block in _ahead(blocks(source, columns, options)):
         try:
             made = function(block)
         except InvalidCell as error:
-            where = _place(source, before + error.row)
+            with opened_table(source, options) as table:
+                where = table.where(before + error.row)
             raise InvalidTable(f"{source}, {where}, {error.wrong}; nothing was written") from error
         except UnknownColumn as error:
             raise InvalidTable(f"{source}: {error}; nothing was written") from error
@@ -134,17 +132,6 @@ def _ahead(parts: Iterator[T]) -> Iterator[T]:
         while (part := coming.result()) is not None:
             coming = reader.submit(next, parts, None)
             yield part
-
-
-def _kind(source: Path) -> str:
-    """Return how the name of a file ends."""
-    for kind in (*_SEPARATORS, _PARQUET):
-        if source.name.lower().endswith(kind):
-            return kind
-    raise InvalidTable(
-        f"{source}: the name of a table's file must end in"
-        f" {', '.join((*_SEPARATORS, _PARQUET))}; nothing was written"
-    )
 
 
 def _places(source: Path, header: Sequence[str], columns: Sequence[str] | None) -> list[int]:
@@ -167,10 +154,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _regrouped(parts: Iterable[Any]) -> Iterator[Any]:
-    """Yield the same rows in blocks that do not depend on the file, unless rows are long."""
+    """Yield the same rows in blocks that do not depend on the file, unless rows are long.
+
+    Or unless the type of a column changes, as of codes that become text.
+    """
+    import pyarrow as pa
+
     batches: list[Any] = []
     rows = size = 0
     for part in parts:
+        if batches and not part.schema.equals(batches[0].schema):
+            yield pa.Table.from_batches(batches)
+            batches, rows, size = [], 0, 0
         while len(part):
             here, part = part.slice(0, _ROWS - rows), part.slice(_ROWS - rows)
             batches.append(here)
@@ -180,90 +175,6 @@ def _regrouped(parts: Iterable[Any]) -> Iterator[Any]:
                 batches, rows, size = [], 0, 0
     if batches:
         yield pa.Table.from_batches(batches)
-
-
-# ---------------------------------------------------------------------------------------------- CSV
-
-
-def _csv(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    with opened_csv(source, _SEPARATORS[_kind(source)]) as strict, Utf8Stream(source) as stream:
-        if not strict.header:
-            raise InvalidTable(f"{source} is empty; nothing was written")
-        places = _places(source, strict.header, columns)
-        names = [strict.header[place] for place in places]
-        rows, malformed = 0, False
-        try:
-            for batch in _parsed(stream, strict.separator, places):
-                rows += len(batch)
-                yield batch.rename_columns(names)
-        except pa.ArrowInvalid:  # whose message would show the row
-            malformed = True
-        if malformed or rows + 1 != stream.lines:
-            counted = sum(1 for _ in strict.rows)  # says what is wrong and where, if it can
-            if counted and (malformed or counted != rows):
-                raise InvalidTable(
-                    f"{source} has a row of more than {_CHUNK:,} bytes, or stray quotes; nothing"
-                    " was written"
-                )
-
-
-def _parsed(stream: Utf8Stream, separator: str, places: Sequence[int]) -> Iterator[Any]:
-    """Yield the columns at these places, as pyarrow parses them."""
-    names = [f"f{place}" for place in places]  # as it calls them
-    with pc.open_csv(
-        pa.PythonFile(stream, mode="r"),
-        pc.ReadOptions(block_size=_CHUNK, skip_rows_after_names=1, autogenerate_column_names=True),
-        pc.ParseOptions(delimiter=separator, newlines_in_values=True),
-        pc.ConvertOptions(
-            include_columns=names,
-            column_types=dict.fromkeys(names, pa.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    ) as reader:
-        yield from reader
-
-
-def _place(source: Path, row: int) -> str:
-    """Return where a row, counted from 0, is: its line, counted from 1, if there are lines."""
-    if _kind(source) != _PARQUET:
-        with opened_csv(source, _SEPARATORS[_kind(source)]) as strict:
-            for _, line in islice(strict.rows, row, None):
-                return f"line {line}"
-    return f"row {row}"
-
-
-# ------------------------------------------------------------------------------------------ Parquet
-
-
-def _parquet(source: Path, columns: Sequence[str] | None) -> Iterator[Any]:
-    try:
-        # Nothing is read ahead: a row group may be as large as the file.
-        with (
-            opened(source) as stream,
-            pq.ParquetFile(stream, pre_buffer=False, buffer_size=_CHUNK) as file,
-        ):
-            schema = file.schema_arrow
-            names = [schema.names[place] for place in _places(source, schema.names, columns)]
-            for name in names:
-                if pa.types.is_nested(schema.field(name).type):
-                    raise InvalidTable(
-                        f"{source}: column {name!r} holds {schema.field(name).type}, not one value"
-                        " a row; nothing was written"
-                    )
-            for batch in file.iter_batches(_BATCH, columns=names):
-                yield batch.select(names)
-    except pa.ArrowNotImplementedError as error:
-        raise InvalidTable(
-            f"{source} has a type that pyarrow does not read ({error!s:.200}): write this column as"
-            " integers of 64 bits, or as text; nothing was written"
-        ) from error
-    except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) is not None:  # there is no such file, or no right to it
-            raise
-        raise InvalidTable(
-            f"{source} is not a Parquet file, or damaged: {error!s:.200}; nothing was written"
-        ) from error
 
 
 # ------------------------------------------------------------------------------------------------

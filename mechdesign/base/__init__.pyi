@@ -1,11 +1,14 @@
 from .csv_rows import (
+    AS_IT_IS,
     SEPARATORS,
     CsvRows,
+    ReadOptions,
     Utf8Stream,
     comma_separated,
     count_in,
     headless_rows,
     opened_csv,
+    opened_rows,
     untaken,
     write_csv,
 )
@@ -109,6 +112,7 @@ from .text import (
 
 __all__ = [
     "ANYTHING",
+    "AS_IT_IS",
     "BAND",
     "COLOURS",
     "DASHES",
@@ -136,6 +140,7 @@ __all__ = [
     "PlainNumbers",
     "ProgressMeter",
     "Rational",
+    "ReadOptions",
     "SpacedTicks",
     "Utf8Stream",
     "Words",
@@ -177,6 +182,7 @@ __all__ = [
     "one_thread",
     "opened",
     "opened_csv",
+    "opened_rows",
     "optional",
     "panel",
     "percent",

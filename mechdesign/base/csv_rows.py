@@ -1,4 +1,7 @@
-"""CSV files: read row by row as spreadsheets and data frames write them, and written."""
+"""CSV files: read row by row as spreadsheets and data frames write them, and written.
+
+Tables in other formats have their rows as text, too: see `mechdesign.base.table_files`.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +30,67 @@ _BOM = "\ufeff"
 
 _SAVE = "save the table as CSV in UTF-8"
 
+_UTF8 = "utf-8"
+
 _NOT_UTF8 = (
-    "is not UTF-8: the file may be in Latin-1, as Windows writes it. Save the table as CSV in"
-    " UTF-8, or convert it: iconv -f WINDOWS-1252 -t UTF-8"
+    "is not UTF-8: the file may be in Latin-1, as Windows writes it. Name the encoding, such as"
+    " --encoding windows-1252, or save the table as CSV in UTF-8"
 )
 
 _KINDS = (
-    (b"PK\x03\x04", f"an Excel workbook or another zip archive: {_SAVE}"),
-    (b"\xd0\xcf\x11\xe0", f"an old Excel workbook: {_SAVE}"),
-    (b"$FL", f"a file of SPSS: {_SAVE}"),
-    (b"<stata_dta>", f"a file of Stata: {_SAVE}"),
-    (b"HEADER RECORD*******LIB", f"a transport file of SAS: {_SAVE}"),
+    (
+        b"PK\x03\x04",
+        f"an Excel workbook or another zip archive: its name must end in .xlsx, or {_SAVE}",
+    ),
+    (b"\xd0\xcf\x11\xe0", f"an old Excel workbook: its name must end in .xls, or {_SAVE}"),
+    (b"$FL", f"a file of SPSS: its name must end in .sav, or {_SAVE}"),
+    (b"<stata_dta>", f"a file of Stata: its name must end in .dta, or {_SAVE}"),
+    (b"HEADER RECORD*******LIB", f"a transport file of SAS: its name must end in .xpt, or {_SAVE}"),
     (b"PAR1", "a Parquet file: its name must end in .parquet"),
+    (b"ARROW1", "an Arrow file: its name must end in .arrow"),
     (b"\x1f\x8b", "compressed by gzip: its name must end in .gz, or unpack it"),
-    (b"\xff\xfe", f"in UTF-16: {_SAVE}"),
-    (b"\xfe\xff", f"in UTF-16: {_SAVE}"),
+    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard: its name must end in .zst, or unpack it"),
+    (b"\xff\xfe", f"in UTF-16: {_SAVE}, or name the encoding: --encoding utf-16"),
+    (b"\xfe\xff", f"in UTF-16: {_SAVE}, or name the encoding: --encoding utf-16"),
 )
+
+#: How names of files of tables end that are not text: see `mechdesign.base.table_files`.
+BINARY_TABLES = (
+    *(".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods"),
+    *(".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt"),
+)
+
+
+class ReadOptions(NamedTuple):
+    """What a file of a table does not say of itself.
+
+    Attributes
+    ----------
+    encoding : str
+        Of text files, and of files of SPSS, Stata and SAS that do not name theirs; "" is UTF-8 or
+        what the file names.
+    separator : str or None
+        One of `SEPARATORS`; None: what the header line, or the end of the file's name, tells.
+    sheet : str or None
+        The name of a workbook's sheet; None: the only one.
+    """
+
+    encoding: str = ""
+    separator: str | None = None
+    sheet: str | None = None
+
+    def require(self) -> ReadOptions:
+        """Return the same; ValueError for an encoding that Python does not know."""
+        try:
+            if self.encoding:
+                codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"there is no encoding {self.encoding!r}; others are utf-8, utf-16, windows-1252,"
+                " latin-1 and cp850"
+            ) from None
+        return self
+
 
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
@@ -50,19 +98,29 @@ _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 _SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
 
 
-class Utf8Stream(io.RawIOBase):
-    """The bytes of a file, unpacked if its name ends in .gz, which must be UTF-8 without NUL.
+AS_IT_IS = ReadOptions()  #: A file that says all of itself.
 
-    ``lines`` is how many have been read, empty ones at the end not counted.
+
+class Utf8Stream(io.RawIOBase):
+    """The text of a file as bytes of UTF-8 without NUL, unpacked if its name ends in .gz or .zst.
+
+    It is in UTF-8, or in the encoding that is named. ``lines`` is how many have been read, empty
+    ones at the end not counted.
     """
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, encoding: str = "") -> None:
         self._source = source
         self._files = ExitStack()  # first: also what cannot be opened is closed
         self._stream: Any = self._files.enter_context(opened(source))
-        if source.suffix.lower() == ".gz":
+        self._packed = {".gz": "gzip", ".zst": "Zstandard"}.get(source.suffix.lower(), "")
+        if self._packed == "gzip":
             self._stream = self._files.enter_context(gzip.GzipFile(fileobj=self._stream))
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        elif self._packed:
+            from mechdesign.base.table_files import unpacked  # which needs pyarrow
+
+            self._stream = self._files.enter_context(unpacked(self._stream))
+        self._encoding = encoding if codecs.lookup(encoding or _UTF8).name != _UTF8 else ""
+        self._decoder = codecs.getincrementaldecoder(self._encoding or _UTF8)()
         self._kind = ""  # what the file is, by its first bytes, if it is no CSV
         self._ends = 0  # line ends so far
         self._last = b""
@@ -77,20 +135,16 @@ class Utf8Stream(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, at most ``size``; InvalidTable if they are no text of a CSV."""
-        try:
-            part: bytes = self._stream.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InvalidTable(
-                f"{self._source} is damaged, or not compressed by gzip; nothing was written"
-            ) from error
+        part = self._recoded(size) if self._encoding else self._unpacked(size)
         if not self._last:
-            self._kind = next((text for start, text in _KINDS if part.startswith(start)), "")
-        try:
-            self._decoder.decode(part, final=not part)
-        except UnicodeDecodeError as error:
-            # What is wrong may have begun in the part before, but not a line before.
-            place = max(len(part) - len(error.object) + error.start, 0)
-            raise self._refusal(part[:place], _NOT_UTF8) from None
+            self._kind = self._kind or _kind_of(part)
+        if not self._encoding:
+            try:
+                self._decoder.decode(part, final=not part)
+            except UnicodeDecodeError as error:
+                # What is wrong may have begun in the part before, but not a line before.
+                place = max(len(part) - len(error.object) + error.start, 0)
+                raise self._refusal(part[:place], _NOT_UTF8) from None
         if b"\0" in part:
             before = part[: part.index(b"\0")]
             raise self._refusal(before, f"holds a NUL byte: {_SAVE}")
@@ -100,6 +154,36 @@ class Utf8Stream(io.RawIOBase):
         self._ends += ends
         self._last = part[-1:] or self._last
         return part
+
+    def _unpacked(self, size: int) -> bytes:
+        """Return the next bytes of the file, at most ``size``."""
+        try:
+            part: bytes = self._stream.read(size)
+            return part
+        except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as error:
+            if not self._packed or getattr(error, "errno", None) is not None:
+                raise
+            raise InvalidTable(
+                f"{self._source} is damaged, or not compressed by {self._packed}; nothing was"
+                " written"
+            ) from error
+
+    def _recoded(self, size: int) -> bytes:
+        """Return the next bytes in UTF-8, at most ``size``."""
+        text = ""
+        while not text:
+            # A byte is one letter at most, and that at most four bytes of UTF-8
+            part = self._unpacked(size if size < 0 else max(size // 4, 1))
+            self._kind = self._kind or ("" if self._last else _kind_of(part))
+            try:
+                text = self._decoder.decode(part, final=not part)
+            except UnicodeDecodeError as error:
+                before = error.object[: error.start].decode(self._encoding, "ignore").encode()
+                wrong = f"is not {self._encoding}: name another encoding"
+                raise self._refusal(before, wrong) from None
+            if not part:
+                break
+        return text.encode(errors="surrogatepass")
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer, as much as fits, and return how much that was."""
@@ -114,6 +198,11 @@ class Utf8Stream(io.RawIOBase):
         return InvalidTable(f"{self._source}, line {line}, {wrong}; nothing was written")
 
 
+def _kind_of(start: bytes) -> str:
+    """Return what a file is that begins like this, if it is no CSV; else nothing."""
+    return next((text for first, text in _KINDS if start.startswith(first)), "")
+
+
 def _line_ends(part: bytes, before: bytes) -> int:
     """Count the line ends in some bytes, after the last byte before them."""
     ends = part.count(b"\n")
@@ -123,7 +212,7 @@ def _line_ends(part: bytes, before: bytes) -> int:
 
 
 class CsvRows(NamedTuple):
-    """A table in a CSV file."""
+    """A table in a CSV file, or of another format with its cells as text."""
 
     mark: str  # the byte order mark, or ""
     separator: str  # one of `SEPARATORS`
@@ -131,6 +220,7 @@ class CsvRows(NamedTuple):
     # the cells of a row, as many as the header has, and the number of the line where it ends
     rows: Iterator[tuple[list[str], int]]
     source: Path  # what errors call the file
+    unit: str = "line"  # what the numbers of lines count
 
     def places(self, names: Iterable[str]) -> list[int]:
         """Return the places of columns in a row, from 0."""
@@ -157,13 +247,33 @@ class CsvRows(NamedTuple):
 
     def refusal(self, line: int, wrong: str) -> InvalidTable:
         """Return the error that something is wrong in a line."""
-        return InvalidTable(f"{self.source}, line {line}: {wrong}; nothing was written")
+        return InvalidTable(f"{self.source}, {self.unit} {line}: {wrong}; nothing was written")
 
 
 @contextmanager
-def opened_csv(source: Path, separator: str | None = None) -> Iterator[CsvRows]:
-    """Open a CSV file and read its header, as `read_csv` does; InvalidTable if it is not UTF-8."""
-    with _text(source) as stream:
+def opened_rows(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator[CsvRows]:
+    """Open a table of any format that is read: by the end of its name, else as CSV.
+
+    Of what is no text, cells are as `mechdesign.base.table_files.text_of` writes them.
+    """
+    if source.suffix.lower() in BINARY_TABLES:
+        from mechdesign.base.table_files import opened_table, text_rows  # which need pyarrow
+
+        with opened_table(source, options) as table:
+            yield text_rows(source, table)
+    else:
+        separator = options.separator or ("\t" if ".tsv" in source.suffixes[-2:] else None)
+        with opened_csv(source, separator, options.encoding) as rows:
+            yield rows
+
+
+@contextmanager
+def opened_csv(source: Path, separator: str | None = None, encoding: str = "") -> Iterator[CsvRows]:
+    """Open a CSV file and read its header, as `read_csv` does.
+
+    InvalidTable if it is not UTF-8, or not in the encoding that is named.
+    """
+    with _text(source, encoding) as stream:
         yield read_csv(stream, source, separator)
 
 
@@ -200,8 +310,9 @@ def headless_rows(source: Path) -> Iterator[tuple[list[str], int]]:
         yield from _rows(chain([first], stream), source, ",", ragged=True)
 
 
-def _text(source: Path) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BufferedReader(Utf8Stream(source)), encoding="utf-8", newline="")
+def _text(source: Path, encoding: str = "") -> io.TextIOWrapper:
+    stream = io.BufferedReader(Utf8Stream(source, encoding))
+    return io.TextIOWrapper(stream, encoding=_UTF8, newline="")
 
 
 def _rows(

@@ -26,6 +26,7 @@ from mechdesign.cli.options import (
     member_of,
     prior_of,
     privacy_of,
+    read_options,
     release_in,
     save_figure,
     say,
@@ -473,7 +474,7 @@ def _explain_release(options: argparse.Namespace, release: Any) -> None:
     "release wm.json --input true.csv --column count --out released.csv",
     """
     file [file]  the mechanism (.json); a certificate in it is not read
-    --input FILE [file, required]  CSV file with a header line
+    --input FILE [file, required]  table (.csv with a header line, .xlsx, .sav, .parquet and others)
     --column COLUMN [required]  the column of true counts; it is replaced, never copied. Of pairs of
         counts: A,B
     --out FILE [.csv, required]  the file to write
@@ -497,7 +498,7 @@ def run_release(options: argparse.Namespace) -> None:
         options.out,
         columns,
         options.keep,
-        separator=options.separator,
+        options=read_options(options),
         rng=generator_of(options, "these counts"),
         spreadsheet=options.spreadsheet,
     )

@@ -25,6 +25,7 @@ from mechdesign.accounting import Ledger
 from mechdesign.base import (
     SEPARATORS,
     Rational,
+    ReadOptions,
     exact,
     format_of,
     headless_rows,
@@ -228,16 +229,23 @@ PROPERTIES = """
 --property NAME [repeated]  what the mechanisms must have, as in design
 """
 
-LABELLED_COUNTS = """
-counts [file]  CSV file without totals: a row for each row of the table, or with --count for each
-    cell
---count COLUMN  the column of counts; the others are labels
+TABLE = """
+--separator MARK [separator]  what separates cells of text: a tab (tab) or one of , ; | (default:
+    found from the header line); text that is written has the same
+--encoding NAME  of text that is not in UTF-8, such as windows-1252 or utf-16
+--sheet NAME  of a workbook that has several
 """
 
-COPIED = """
+LABELLED_COUNTS = f"""
+counts [file]  table without totals (.csv, .xlsx, .sav, .parquet and others): a row for each row of
+    the table, or with --count for each cell
+--count COLUMN  the column of counts; the others are labels
+{TABLE}
+"""
+
+COPIED = f"""
 --keep COLUMN [repeated]  a column to copy unchanged
---separator MARK [separator]  what separates cells, in both files: a tab (tab) or one of
-    , ; | (default: found from the header line)
+{TABLE}
 """
 
 SEED = """
@@ -262,6 +270,11 @@ DETAILS = """
     records, each a line of the attributes' values as numbers from 0 on
 --ledger FILE [file]  a budget (.json): take epsilon from what remains; nothing is spent
 """
+
+
+def read_options(options: argparse.Namespace) -> ReadOptions:
+    """What `TABLE` says of a file; ValueError for an encoding that is not known."""
+    return ReadOptions(options.encoding or "", options.separator, options.sheet).require()
 
 
 def confidence_of(options: argparse.Namespace) -> float:

@@ -28,6 +28,7 @@ from mechdesign.cli.options import (
     generator_of,
     ledger_of,
     privacy_of,
+    read_options,
     save_figure,
     say,
 )
@@ -66,7 +67,7 @@ A .json file holds the release, with the columns of --total and --keep as names 
     "release-table schools.csv --count ill --size pupils --epsilon 1 --property WH --property CM"
     " --total town --out released.csv",
     """
-    counts [file]  CSV file with a row for each group
+    counts [file]  table with a row for each group (.csv, .xlsx, .sav, .parquet and others)
     --count COLUMN [required]  the column of true counts; it is replaced, never copied
     --size COLUMN [required]  the column of group sizes, which are public
     --loss LOSS [default L0]  what the mechanisms minimise: L0, L1, L2, ... for single counts; total
@@ -102,7 +103,7 @@ def run_release_table(options: argparse.Namespace) -> None:
         options.count,
         options.size,
         columns,
-        separator=options.separator,
+        options=read_options(options),
         overlap=options.overlap,
     )
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
@@ -350,7 +351,7 @@ def run_release_contingency(options: argparse.Namespace) -> None:
         names: Privacy.from_epsilon(exact(epsilon, "--margin") / parts)
         for names, epsilon in options.margin
     }
-    read = read_counts(options.counts, options.count, options.size)
+    read = read_counts(options.counts, options.count, options.size, read_options(options))
     rng = generator_of(options, "these counts")
     release = release_contingency(
         read.counts,
@@ -477,7 +478,7 @@ def run_compare_suppression(options: argparse.Namespace) -> None:
         options.totals,
     )
     privacy = privacy_of(options)
-    table = read_counts(options.counts, options.count, options.size)
+    table = read_counts(options.counts, options.count, options.size, read_options(options))
     comparison = compare_suppression(
         table.counts,
         rule,

@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import (
+    AS_IT_IS,
     ProgressMeter,
     Rational,
+    ReadOptions,
     comma_separated,
     count_in,
-    opened_csv,
+    opened_rows,
     replacing,
     set_fields,
 )
@@ -381,7 +383,7 @@ def release_column(
     column: str | Sequence[str],
     keep: Sequence[str] = (),
     *,
-    separator: str | None = None,
+    options: ReadOptions = AS_IT_IS,
     rng: np.random.Generator | None = None,
     spreadsheet: bool = False,
 ) -> Read:
@@ -401,7 +403,7 @@ def release_column(
         raise ValueError(f"the mechanism takes {wanted}, got {len(names)}")
     total = 0
     with (
-        opened_csv(source, separator) as table,
+        opened_rows(source, options) as table,
         replacing(target) as out,
         ProgressMeter("release", unit="rows") as meter,
     ):

@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import (
+    AS_IT_IS,
     Booleans,
     CsvRows,
     Integers,
+    ReadOptions,
     count_in,
     listed,
-    opened_csv,
+    opened_rows,
     set_fields,
     shown,
 )
@@ -217,7 +219,12 @@ class GroupRows(NamedTuple):
     separator: str  # of its cells
 
 
-def read_counts(source: Path, count: str | None = None, size: str | None = None) -> LabelledCounts:
+def read_counts(
+    source: Path,
+    count: str | None = None,
+    size: str | None = None,
+    options: ReadOptions = AS_IT_IS,
+) -> LabelledCounts:
     """Read a table of counts without its totals, from a file like those of `release_column`.
 
     Without ``count``, the first column names the rows and the header the columns. With it, each row
@@ -225,7 +232,7 @@ def read_counts(source: Path, count: str | None = None, size: str | None = None)
     """
     if count is None and size is not None:
         raise ValueError("sizes are a column beside that of counts, which must be named as well")
-    with opened_csv(source) as read:
+    with opened_rows(source, options) as read:
         table = _wide(read) if count is None else _long(read, count, size)
     _check_sums(source, table)
     return table
@@ -237,13 +244,13 @@ def read_groups(
     size: str,
     keep: Sequence[str] = (),
     *,
-    separator: str | None = None,
+    options: ReadOptions = AS_IT_IS,
     labels: Sequence[str] | None = None,
     overlap: int = 1,
     remedy: str = "--overlap",
 ) -> GroupRows:
     """Read the groups of a CSV file, as `release_column` reads one."""
-    with opened_csv(source, separator) as read:
+    with opened_rows(source, options) as read:
         pair, kept = read.places((count, size)), read.places(keep)
         others = (
             [place for place in range(len(read.header)) if place not in pair]
@@ -256,7 +263,9 @@ def read_groups(
     counts, sizes, rows, lines = zip(*groups, strict=True)
     columns = [*zip(*rows, strict=True)]
     try:
-        refuse_totals(counts, sizes, [columns[k] for k in others], overlap, lines, remedy)
+        refuse_totals(
+            counts, sizes, [columns[k] for k in others], overlap, lines, remedy, unit=read.unit
+        )
     except InvalidTable as error:
         raise InvalidTable(f"{source}, {error}; nothing was written") from None
     named = {name: [*columns[place]] for name, place in zip(keep, kept, strict=True)}

@@ -33,13 +33,15 @@ def refuse_totals(
     overlap: int = 1,
     lines: Sequence[int] | None = None,
     remedy: str = "overlap",
+    *,
+    unit: str = "line",
 ) -> None:
     """Refuse a table in which rows add up others, unless people may be in so many rows.
 
     A row is a total if its count and its size are the sums of those of two others or more: of all
     rows, or of all with its labels in some of the columns, known totals left out. So is a row with
     a label such as "Total" if no row that it may add up is larger. Shapes: `counts`, `sizes`,
-    `labels` and `lines` (rows,).
+    `labels` and `lines` (rows,); ``unit`` is what lines are called.
     """
     sums = _totals(np.array([counts, sizes], dtype=np.int64), labels)
     inside = 1 + sum(parts.astype(np.int64) for parts in sums.values())
@@ -48,7 +50,7 @@ def refuse_totals(
     row = min(sums)
     names = [column[row] for column in labels]
     name = next(filter(is_total_label, names), listed(names))
-    where = f"row {row + 1}" if lines is None else f"line {lines[row]}"
+    where = f"row {row + 1}" if lines is None else f"{unit} {lines[row]}"
     several = f" Or say with {remedy} {np.max(inside)} in how many groups a person is, which costs"
     raise InvalidTable(
         f"{where}{f', {shown(name)},' if name else ''} adds up the counts of"

@@ -34,12 +34,14 @@ from mechdesign.cli.options import (
     RELEASE,
     SEED,
     SPREADSHEET,
+    TABLE,
     check_apart,
     command,
     confidence_of,
     generator_of,
     ledger_of,
     privacy_of,
+    read_options,
     say,
 )
 from mechdesign.planning.planner import plan
@@ -108,7 +110,7 @@ def run_curate(options: argparse.Namespace) -> None:
     choose = _chooser(options, schema, ledger)
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
-        counts = count_cells(schema, _encoded(options.table, schema))
+        counts = count_cells(schema, _encoded(options, schema))
     mechanism = choose()
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
@@ -204,12 +206,12 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _encoded(table: Path, schema: Schema) -> Iterator[Encoded]:
+def _encoded(options: argparse.Namespace, schema: Schema) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
     with suppress(NoRows):
-        yield from applied(table, schema.names, schema.encode)
+        yield from applied(options.table, schema.names, schema.encode, read_options(options))
 
 
 def _policies(schema: Schema) -> Iterator[str]:
@@ -293,7 +295,7 @@ in all rows, such as the country."""
     "release-regions wards.csv --region county --region ward --count ill --size residents"
     " --epsilon 1 --out ill.json --table ill.csv",
     """
-    leaves [file]  CSV file with a row for each leaf
+    leaves [file]  table with a row for each leaf (.csv, .xlsx, .sav, .parquet and others)
     --region COLUMN [repeated, required]  a column of names, from the top down to that of the
         leaves; the last ones of a row may be empty
     --count COLUMN [required]  the column of counts
@@ -302,6 +304,7 @@ in all rows, such as the country."""
         separated by commas, for each depth from the top and for the leaves
     --table FILE [.csv]  write the estimates of all regions
     """,
+    TABLE,
     PRIVACY,
     PROPERTIES,
     RELEASE,
@@ -312,7 +315,13 @@ def run_release_regions(options: argparse.Namespace) -> None:
     named = options.budget in ("equal", "leaves")
     regions = options.region
     leaves = read_groups(
-        options.leaves, options.count, options.size, regions, labels=regions, remedy=""
+        options.leaves,
+        options.count,
+        options.size,
+        regions,
+        options=read_options(options),
+        labels=regions,
+        remedy="",
     )
     paths = [_path(names) for names in zip(*map(leaves.kept.__getitem__, regions), strict=True)]
     release = release_regions(

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mechdesign import named
+from mechdesign.base import ReadOptions
 from mechdesign.mechanism import mechanism as column
 from mechdesign.mechanism.mechanism import Read, release_column
 
@@ -25,7 +26,13 @@ def released(content: str | bytes, *keep: str, separator: str | None = None) -> 
     Path("true.csv").write_bytes(content.encode() if isinstance(content, str) else content)
     rng = np.random.default_rng(1)
     read = release_column(
-        MECHANISM, Path("true.csv"), Path("out.csv"), "count", keep, separator=separator, rng=rng
+        MECHANISM,
+        Path("true.csv"),
+        Path("out.csv"),
+        "count",
+        keep,
+        options=ReadOptions(separator=separator),
+        rng=rng,
     )
     return Path("out.csv").read_bytes(), read
 

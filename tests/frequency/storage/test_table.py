@@ -14,6 +14,7 @@ from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.storage import table
 from frequency.storage.table import applied, blocks
 from mechdesign import InvalidTable, NoRows
+from mechdesign.base import table_files
 from mechdesign.base.csv_rows import comma_separated
 
 CELLS = st.text(alphabet='ab,;"\r\n é', max_size=4)
@@ -71,7 +72,7 @@ def test_what_the_standard_library_writes_is_read(rows, rest, chunk, tmp_path_fa
     path = tmp_path_factory.getbasetemp() / "people.csv"
     path.write_bytes((text + rest).encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "_CHUNK", chunk)
+        patch.setattr(table_files, "_CHUNK", chunk)
         assert read(path) == twin(text)
 
 
@@ -164,7 +165,7 @@ def test_columns_may_have_any_names_and_cells_any_lines(file):
 )
 def test_what_is_no_table_is_refused_with_its_line(content, reason, refused, monkeypatch):
     assert refused(content).startswith(reason)
-    monkeypatch.setattr(table, "_CHUNK", 7)  # lines, marks and letters are cut in pieces
+    monkeypatch.setattr(table_files, "_CHUNK", 7)  # lines, marks and letters are cut in pieces
     assert refused(content).startswith(reason)
 
 
@@ -202,7 +203,7 @@ def test_many_columns_are_not_all_listed(refused):
 
 
 def test_what_is_no_file_of_a_table_is_refused(refused, tmp_path):
-    assert "must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet" in refused("", name="people.xlsx")
+    assert "must end in .csv, .csv.gz, .csv.zst, .tsv" in refused("", name="people.doc")
     for content in (b"", b"id,age\n1,2\n", b"PAR1 and nothing PAR1"):
         assert "is not a Parquet file, or damaged" in refused(content, name="people.parquet")
     whole = gzip.compress(b"age\n" + b"7\n" * 100)
@@ -252,14 +253,14 @@ def test_blocks_do_not_depend_on_the_file(tmp_path, monkeypatch):
     pq.write_table(values, tmp_path / "people.parquet", row_group_size=37)
     (tmp_path / "people.csv").write_text("age\n" + "".join(f"{k}\n" for k in range(1050)))
     for chunk in (50, 1 << 20):
-        monkeypatch.setattr(table, "_CHUNK", chunk)
+        monkeypatch.setattr(table_files, "_CHUNK", chunk)
         for name in ("people.parquet", "people.csv"):
             found = list(blocks(tmp_path / name, ["age"]))
             assert [len(block) for block in found] == [100] * 10 + [50]
             assert pa.concat_tables(found).equals(values)
     monkeypatch.setattr(table, "_BYTES", 500)  # of long rows there are fewer
-    monkeypatch.setattr(table, "_CHUNK", 50)
-    monkeypatch.setattr(table, "_BATCH", 10)
+    monkeypatch.setattr(table_files, "_CHUNK", 50)
+    monkeypatch.setattr(table_files, "_BATCH", 10)
     for name in ("people.parquet", "people.csv"):
         found = list(blocks(tmp_path / name, ["age"]))
         assert len(found) > 11
