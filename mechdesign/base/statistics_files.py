@@ -211,7 +211,7 @@ def _written(low: Any, high: Any) -> Any:
 
 
 def _unit(kind: str, form: str) -> str | None:
-    """What a number with a format counts, such as "spss s" for seconds; None: nothing but itself."""
+    """What a number with a format counts, such as "spss s", seconds; None: nothing."""
     word = re.sub(r"[0-9]*\.?[0-9]*$", "", form.upper())
     if kind in (".sav", ".zsav", ".por"):
         return next((f"spss {what}" for what, words in _SPSS.items() if word in words), None)
