@@ -14,7 +14,7 @@ import numpy.typing as npt
 from frequency.clients.device import TRUTHS
 from frequency.core import bare_tuple
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
-from frequency.schema.column import Column, is_no_value, is_readable, texts_of
+from frequency.schema.column import Column, MissingCodes, is_no_value, is_readable, texts_of
 from mechdesign.base import Between, Floats, Items, listed, printable, set_fields, shown, whole
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]  #: The fate of a missing value.
@@ -75,6 +75,9 @@ class Attribute(ABC):
     outside : str, default "refuse"
         "refuse": an error. "clip": the first or last bin, which is counted and said; of ordered
         attributes and text alone. "item": an answer of its own.
+    missing_codes : sequence of int, float or str, default ()
+        What stands for a missing value in a table, besides empty cells: numbers, ranges such as
+        "97:99" or ":-1", texts such as "-" or ".a". Devices that ask people have no such codes.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Attribute(ABC):
     unit: str = ""
     missing: Missing = "refuse"
     outside: Outside = "refuse"
+    missing_codes: Sequence[Any] = ()
 
     kind: ClassVar[str]  #: The name of its kind in files.
     ordered: ClassVar[bool] = False  #: Whether ranges of its values may be asked for.
@@ -107,6 +111,29 @@ class Attribute(ABC):
                     f"{what} of {printable(self.name)} must be one of {listed(known)}, got"
                     f" {shown(given)}"
                 )
+        codes = self.missing_codes
+        if not isinstance(codes, (list, tuple)):
+            raise ValueError(f"missing_codes is a list of codes, got {shown(codes)}")
+        try:
+            self._codes  # noqa: B018  what is no code is found here
+        except ValueError as error:
+            raise ValueError(f"missing_codes of {printable(self.name)}: {error}") from None
+        set_fields(self, missing_codes=tuple(codes))
+
+    @cached_property
+    def _codes(self) -> MissingCodes:
+        return MissingCodes(self.missing_codes)
+
+    def _column(self, values: Any) -> Column:
+        """Return a column with labels for the codes of a file, and nothing for missing ones."""
+        column = values if isinstance(values, Column) else Column(self.name, values)
+        if self.missing_codes:
+            column = column.without(self._codes)
+        return column.labelled(self._has_label)
+
+    def _has_label(self, text: str) -> bool:
+        """Whether a code of a file may stand for this label of it."""
+        return False
 
     @property
     @abstractmethod
@@ -190,7 +217,10 @@ class Attribute(ABC):
         content = {"name": self.name, "kind": self.kind, **self._content()}
         if self.unit:
             content["unit"] = self.unit
-        return {**content, "missing": self.missing, "outside": self.outside}
+        content |= {"missing": self.missing, "outside": self.outside}
+        if self.missing_codes:
+            content["missing_codes"] = [*self.missing_codes]
+        return content
 
 
 class ItemAttribute(Attribute):
@@ -226,7 +256,7 @@ class ItemAttribute(Attribute):
         """Return what an item ``0 .. bins - 1`` is called."""
 
     def coded(self, values: Any) -> Coded:
-        column = values if isinstance(values, Column) else Column(self.name, values)
+        column = self._column(values)
         items = column.by_category(self._raw, ABSENT)
         if not len(items) or items.min() >= 0:
             return Coded(items, 0)
@@ -352,6 +382,14 @@ class Categorical(Labelled):
         if len(set(taken)) < len(taken):
             twice = next(label for label in taken if taken.count(label) > 1)
             raise ValueError(f"{printable(self.name)} has the label {shown(twice)} twice")
+        both = next((label for label in given if label in self._codes), None)
+        if both is not None:
+            raise ValueError(
+                f"{shown(both)} is a label of {printable(self.name)}, and a code of missing values"
+            )
+
+    def _has_label(self, text: str) -> bool:
+        return text in self._places
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -407,6 +445,9 @@ class Boolean(Labelled):
     """
 
     kind: ClassVar[str] = "boolean"
+
+    def _has_label(self, text: str) -> bool:
+        return truth_of(text) is not None
 
     @property
     def bins(self) -> int:
@@ -472,7 +513,7 @@ class Text(Attribute):
         return f"a text of at most {self.bytes} bytes of UTF-8"
 
     def coded(self, values: Any) -> Coded:
-        column = values if isinstance(values, Column) else Column(self.name, values)
+        column = self._column(values)
         codes, entries = column.factors()
         written = [next(iter(texts_of(value)), None) for value in entries]
         texts = [None if value is None else self._fitting(value) for value in written]

@@ -33,6 +33,10 @@ READABLE = "a text, a number, true or false, or a date, perhaps with a time"
 A_TIME = (
     "a date or time without a time zone (those with one: as local time, such as 2013-01-31T09:30)"
 )
+# A range of codes, one of whose ends may be open.
+_RANGE = re.compile(
+    r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*:\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*"
+)
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 
@@ -54,16 +58,68 @@ class Parsed(NamedTuple):
     words: Items | None = None
 
 
+class MissingCodes:
+    """Codes that stand for missing values: numbers, ranges of numbers, and texts.
+
+    Parameters
+    ----------
+    codes : sequence of int, float or str
+        A number stands for itself, however it is written; "97:99", ":-1" and "90:" for all numbers
+        between two ends, both included; any other text for the same text, without blanks around.
+
+    Raises
+    ------
+    ValueError
+        Anything else, a number that is not finite, or a code that comes twice.
+    """
+
+    def __init__(self, codes: Sequence[Any]) -> None:
+        self._texts: set[str] = set()
+        self._ranges: list[tuple[float, float]] = []
+        for code in codes:
+            if isinstance(code, str) and (found := _RANGE.fullmatch(code)) and found[0] != ":":
+                first, last = (float(end) if end else None for end in found.groups())
+                low = -math.inf if first is None else first
+                high = math.inf if last is None else last
+                if low > high:
+                    raise ValueError(f"the range of codes {shown(code)} ends before it begins")
+                self._ranges.append((low, high))
+                continue
+            number = number_of(code)
+            if number is not None and math.isfinite(number):
+                self._ranges.append((number, number))
+            elif isinstance(code, str) and number is None and code.strip():
+                self._texts.add(code.strip())
+            else:
+                raise ValueError(f"a code is a number, a range or a text, got {shown(code)}")
+        if len(self._texts) + len(set(self._ranges)) < len(codes):
+            raise ValueError(f"a code comes twice in {shown([*codes])}")
+
+    def __contains__(self, value: Any) -> bool:
+        if isinstance(value, str) and value.strip() in self._texts:
+            return True
+        number = number_of(value)
+        return number is not None and bool(self.among(np.array([number]))[0])
+
+    def among(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which numbers of an array are codes."""
+        found = np.zeros(len(numbers), dtype=bool)
+        for low, high in self._ranges:
+            found |= (numbers >= low) & (numbers <= high)
+        return found
+
+
 class Column:
     """A column of a table: every container reads as a list of its values would.
 
     A Series of a library that narwhals reads, an array of pyarrow or NumPy, or a list; ``name`` is
-    what errors call it. UnknownColumn for what is no column, or one of a type that holds no texts,
-    numbers, truths, dates or times.
+    what errors call it, ``labels`` what a file says that its codes mean. UnknownColumn for what is
+    no column, or one of a type that holds no texts, numbers, truths, dates or times.
     """
 
-    def __init__(self, name: str, values: Any) -> None:
+    def __init__(self, name: str, values: Any, labels: Mapping[Any, str] | None = None) -> None:
         self.name = name
+        self.labels = labels or {}
         # Exactly one of these three holds the column:
         self._series: Any = None  # texts or truths, of a library that finds the different ones
         self._coded: tuple[Items, Column] | None = None  # places in a column of categories
@@ -181,6 +237,36 @@ class Column:
             return None
         cell = plain(self._array[row] if self._series is None else self._series[row])
         return None if is_nothing(cell) else cell
+
+    def without(self, codes: MissingCodes) -> Column:
+        """The column with no values in the place of codes of missing ones."""
+        if self._coded is None and self._array.dtype.kind in "iuf":
+            missing = codes.among(self._array)
+            if not missing.any():
+                return self
+            rest = Column(self.name, self._array, self.labels)
+            rest._absent = missing if self._absent is None else missing | self._absent
+            return rest
+        return self._changed(lambda value: None if value in codes else value)
+
+    def labelled(self, known: Callable[[str], bool]) -> Column:
+        """The column with labels in the place of codes whose label is known."""
+        if not self.labels:
+            return self
+        # As they are written: beside missing values with a name all codes of a column are texts
+        labels = {_spelt(code): label for code, label in self.labels.items() if known(label)}
+        return self._changed(lambda value: labels.get(_spelt(value), value)) if labels else self
+
+    def _changed(self, change: Callable[[Any], Any]) -> Column:
+        """The column with other values in the place of some, or none."""
+        codes, values = self.factors()
+        changed = [change(value) for value in values]
+        if all(new is old for new, old in zip(changed, values, strict=True)):
+            return self
+        result = Column(self.name, [], self.labels)
+        present = np.array([value is not None for value in changed] + [False])
+        result._coded = np.where(present[codes], codes, -1), Column(self.name, changed)
+        return result
 
     def by_category(self, items_of: Callable[[Column], Items], absent: int) -> Items:
         """What a function makes of each row, and ``absent`` of those without a value.
@@ -378,6 +464,11 @@ def texts_of(value: Any) -> tuple[str, ...]:
     return () if number is None else (number,)
 
 
+def _spelt(value: Any) -> str:
+    """A value as a label has it."""
+    return next(iter(texts_of(value)), "")
+
+
 def number_of(value: Any) -> float | None:
     """A number, or a text that spells one; None for anything else."""
     if isinstance(value, str):
@@ -424,6 +515,16 @@ def _second_of(value: Any) -> np.datetime64 | None:
     return None if time is None else cast("np.datetime64", seconds(np.array([time]))[0])
 
 
+def notes_in(table: Any, name: str) -> dict[str, Any]:
+    """Return what a table of pyarrow that was read from a file says of a column."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is None or not isinstance(table, arrow.Table):
+        return {}
+    from mechdesign.base import notes_of
+
+    return notes_of(table.schema.field(name))
+
+
 def require_columns(names: Sequence[str], there: Sequence[Any]) -> None:
     """Raise UnknownColumn unless a table has each of some columns once."""
     for name in names:
@@ -455,7 +556,8 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
                 f" to columns, got a {type(table).__name__}"
             )
     require_columns(names, there)
-    columns = [Column(name, column(name)) for name in names]
+    labels = [dict(map(tuple, notes_in(table, name).get("labels", ()))) for name in names]
+    columns = [Column(name, column(name), each) for name, each in zip(names, labels, strict=True)]
     lengths = {len(each) for each in columns}
     if len(lengths) > 1:
         raise UnknownColumn(

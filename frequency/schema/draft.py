@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,18 @@ from frequency.schema.attribute import (
     Text,
     truth_of,
 )
-from frequency.schema.column import Column, is_no_value, number_of, texts_of, time_of
+from frequency.schema.column import (
+    Column,
+    MissingCodes,
+    is_no_value,
+    notes_in,
+    number_of,
+    texts_of,
+    time_of,
+)
 from frequency.schema.numeric import LARGEST, Dates, Every, Numeric
 from frequency.schema.schema import Schema
-from mechdesign.base import Items, shown
+from mechdesign.base import Items, listed, shown
 from mechdesign.exceptions import InvalidTable
 
 _MOST_LABELS = 1 << 8  # A column of more different texts is one of short texts, or is left out
@@ -49,6 +58,20 @@ _DAYS: tuple[tuple[Every, float], ...] = (
     ("week", 10 * 366),
     ("month", 100 * 366),
 )
+
+
+# Numbers that surveys use for missing values, below a scale and above it; so many at either end are
+# looked at. They are taken for codes if they are as far from all others as this part of the scale.
+_LOW_CODES = {*range(-9, 0), *(-66, -77, -88, -99), *range(-999, -995), *range(-9999, -9995)}
+_HIGH_CODES = [
+    *(66, 77, 88, 97, 98, 99, 666, 777, 888, 997, 998, 999, 6666, 7777, 8888),
+    *(9997, 9998, 9999, 99997, 99998, 99999, 999997, 999998, 999999),
+]
+_ENDS, _APART, _APART_AT_LEAST = 12, 0.25, 5
+
+_NAMES = {f".{letter}" for letter in f"_{ascii_letters}"}  # of missing values, in Stata and SAS
+
+_LEAST_NEAR = 97  # codes near other numbers are asked about from it on
 
 
 class Draft(NamedTuple):
@@ -111,7 +134,9 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
     for table in tables:
         frame = nw.from_native(table, eager_only=True)
         for name in frame.columns:
-            seen.setdefault(name, _Seen()).add(name, frame[name])
+            there = seen.setdefault(name, _Seen())
+            there.learn(notes_in(table, name))
+            there.add(name, frame[name])
     drafts = {name: each.attribute(name) for name, each in seen.items()}
     attributes = [each for each in drafts.values() if isinstance(each, Attribute)]
     left_out = {name: each for name, each in drafts.items() if isinstance(each, str)}
@@ -126,6 +151,13 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
 class _Seen:
     """The summary of what has been seen of a column."""
 
+    codes: list[Any] = field(default_factory=list)  #: of missing values, as the file says
+    #: Those of the codes that are texts and are there.
+    named: set[Any] = field(default_factory=set)
+    labels: dict[Any, str] = field(default_factory=dict)  #: of codes, as the file says
+    #: The least numbers, and the largest, ascending: different ones.
+    lowest: list[float] = field(default_factory=list)
+    highest: list[float] = field(default_factory=list)
     missing: bool = False
     texts: set[str] | None = field(default_factory=set)  #: None: too many to be labels.
     longest: int = 0  #: The length in bytes; of what `Text` does not take a lot.
@@ -143,12 +175,22 @@ class _Seen:
     least: Any = None
     most: Any = None
 
+    def learn(self, notes: dict[str, Any]) -> None:
+        """Take what a file says of the column."""
+        self.codes += [code for code in notes.get("missing", ()) if code not in self.codes]
+        self.labels |= map(tuple, notes.get("labels", ()))
+
     def add(self, name: str, values: Any) -> None:
         """Add more of the column."""
         if self.unread:
             return
         try:
-            codes, values_of_codes = Column(name, values).factors()
+            column = Column(name, values, self.labels)
+            if self.codes:
+                if any(isinstance(code, str) for code in self.codes):
+                    self.named |= {*self.codes}.intersection(map(_written, column.factors().values))
+                column = column.without(MissingCodes(self.codes))
+            codes, values_of_codes = column.labelled(lambda label: True).factors()
         except InvalidCell as error:
             self.unread = f"{shown(error.value)} is not {error.expected}"
         except UnknownColumn as error:
@@ -187,6 +229,8 @@ class _Seen:
             self.times = False
             self.whole = self.whole and number.is_integer()
             self._between(number)
+            self.lowest = sorted({*self.lowest, number})[:_ENDS]
+            self.highest = sorted({*self.highest, number})[-_ENDS:]
             return
         time = time_of(value) if self.times else None
         self.times = time is not None
@@ -206,10 +250,40 @@ class _Seen:
             return "numbers with separators of thousands? Write them without, such as 27467"
         if self.slashes and not self.times:
             return "dates? Write them as ISO 8601 does, such as 2024-02-01"
+        if self.numbers and (taken := self._suspected()):
+            codes = listed([f"{code:g}" for code in taken])
+            return f"{codes}: codes of missing values? If not, delete them from missing_codes"
+        if self.numbers and (near := self._near()):
+            return f"{listed([f'{code:g}' for code in near])}: are these codes of missing values?"
         exact = self.whole if self.numbers else not self.times
         if exact and self.distinct is not None and len(self.distinct) >= _FEW:
             return "every row has another value: an identifier? Leave it out"
         return ""
+
+    def _suspected(self) -> list[float]:
+        """Numbers at the ends, far from all others, that surveys use for missing values."""
+        if not self.whole or self.least == self.most:
+            return []
+        below = [number for number in self.lowest if number in _LOW_CODES]
+        rest = [number for number in self.lowest if number not in below]
+        # Below a scale that begins at 0 or above
+        taken = below if rest and rest[0] >= 0 else []
+        first = rest[0] if rest else self.most
+        above: list[float] = []
+        for number in reversed(self.highest):
+            if number not in _HIGH_CODES or number in taken:
+                break
+            above.insert(0, number)
+        others = [number for number in self.highest if number < above[0]] if above else []
+        if others and above[0] - others[-1] >= max(_APART * (others[-1] - first), _APART_AT_LEAST):
+            taken = taken + above
+        return taken
+
+    def _near(self) -> list[float]:
+        """Numbers at the upper end that may be codes, though others are near."""
+        if not self.whole or len(self.highest) < _ENDS:
+            return []
+        return [each for each in self.highest[-3:] if each in _HIGH_CODES and each >= _LEAST_NEAR]
 
     def attribute(self, name: str) -> Attribute | str:
         """Return the attribute that the column seems to be; or why it is left out."""
@@ -223,28 +297,36 @@ class _Seen:
             return str(error)
 
     def _attribute(self, name: str) -> Attribute | str:
-        missing: Any = "item" if self.missing else "refuse"
-        if self.truths:
-            return Boolean(name, missing=missing)
+        # Names of missing values are many, and few are there
+        codes = [code for code in self.codes if code not in _NAMES or code in self.named]
         if self.numbers:
-            return self._numeric(name, missing)
+            codes += [int(code) for code in self._suspected()]
+        policy: dict[str, Any] = {"missing": "item" if self.missing or codes else "refuse"}
+        policy["missing_codes"] = codes
+        if self.truths:
+            return Boolean(name, **policy)
+        if self.numbers:
+            return self._numeric(name, policy)
         if self.times:
-            return self._dates(name, missing)
+            return self._dates(name, policy)
         if self.texts is not None:
-            labels = self.texts - ({MISSING} if self.missing else set())  # the item's own word
-            return Categorical(name, sorted(labels), missing=missing)
+            labels = self.texts - ({MISSING} if policy["missing"] == "item" else set())
+            # In the order of their codes, where the file has some; a value without one at the end
+            order = {label: place for place, label in enumerate(self.labels.values())}
+            ordered = sorted(labels, key=lambda label: (order.get(label, len(order)), label))
+            return Categorical(name, ordered, **policy)
         if self.longest <= LONGEST:
-            return Text(name, self.longest, missing=missing)
+            return Text(name, self.longest, **policy)
         return f"it has more than {_MOST_LABELS} texts, not all of them of at most {LONGEST} bytes"
 
-    def _numeric(self, name: str, missing: Any) -> Attribute:
-        low, high = float(self.least), float(self.most)
+    def _numeric(self, name: str, policy: dict[str, Any]) -> Attribute:
+        codes = self._suspected()
+        low = float(min((n for n in self.lowest if n not in codes), default=self.least))
+        high = float(max((n for n in self.highest if n not in codes), default=self.most))
         if max(-low, high) > LARGEST:
             raise ValueError(f"it has numbers beyond 2^53, such as {max(low, high, key=abs):.6g}")
         if self.whole and high - low < _MOST_INTEGERS:
-            return Numeric(
-                name, low=int(low), high=int(high), whole=True, missing=missing, outside="clip"
-            )
+            return Numeric(name, low=int(low), high=int(high), whole=True, outside="clip", **policy)
         if low == high:
             low, high = low - 0.5, high + 0.5
         rough = (high - low) / _MOST_BINS
@@ -261,16 +343,16 @@ class _Seen:
             high=high,
             bins=last - first,
             whole=self.whole,
-            missing=missing,
             outside="clip",
+            **policy,
         )
 
-    def _dates(self, name: str, missing: Any) -> Attribute:
+    def _dates(self, name: str, policy: dict[str, Any]) -> Attribute:
         days = float((self.most - self.least) / np.timedelta64(1, "D"))
         choices = [(every, most) for every, most in _DAYS if self.clock or most > 31]
         every: Every = next((every for every, most in choices if days < most), "year")
         first, last = str(self.least), str(self.most)
-        return Dates(name, first, last, every, missing=missing, outside="clip")
+        return Dates(name, first, last, every, outside="clip", **policy)
 
 
 def _written(value: Any) -> str:

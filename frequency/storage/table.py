@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
-from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, shown
-from mechdesign.base.table_files import opened_table
+from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, opened_table, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
 T = TypeVar("T")

@@ -8,7 +8,6 @@ from .csv_rows import (
     count_in,
     headless_rows,
     opened_csv,
-    opened_rows,
     untaken,
     write_csv,
 )
@@ -92,6 +91,9 @@ from .numbers import (
     precision,
     whole,
 )
+from .table_columns import notes_of
+from .table_files import opened_table
+from .table_rows import opened_rows
 from .text import (
     aligned,
     brief,
@@ -178,11 +180,13 @@ __all__ = [
     "mark_numbers",
     "matching",
     "meant",
+    "notes_of",
     "one_of",
     "one_thread",
     "opened",
     "opened_csv",
     "opened_rows",
+    "opened_table",
     "optional",
     "panel",
     "percent",

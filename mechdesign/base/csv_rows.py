@@ -55,7 +55,7 @@ _KINDS = (
 )
 
 #: How names of files of tables end that are not text: see `mechdesign.base.table_files`.
-BINARY_TABLES = (
+BINARY_TABLES: tuple[str, ...] = (
     *(".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods"),
     *(".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt"),
 )
@@ -98,7 +98,7 @@ _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 _SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
 
 
-AS_IT_IS = ReadOptions()  #: A file that says all of itself.
+AS_IT_IS: ReadOptions = ReadOptions()  #: A file that says all of itself.
 
 
 class Utf8Stream(io.RawIOBase):
@@ -116,9 +116,15 @@ class Utf8Stream(io.RawIOBase):
         if self._packed == "gzip":
             self._stream = self._files.enter_context(gzip.GzipFile(fileobj=self._stream))
         elif self._packed:
-            from mechdesign.base.table_files import unpacked  # which needs pyarrow
-
-            self._stream = self._files.enter_context(unpacked(self._stream))
+            try:
+                import pyarrow as pa
+            except ImportError as error:
+                raise ImportError(
+                    f"{source}: files of Zstandard need pyarrow, of the extra 'storage': in a"
+                    " clone, pip install '.[storage]'"
+                ) from error
+            packed = pa.PythonFile(self._stream, mode="r")
+            self._stream = self._files.enter_context(pa.CompressedInputStream(packed, "zstd"))
         self._encoding = encoding if codecs.lookup(encoding or _UTF8).name != _UTF8 else ""
         self._decoder = codecs.getincrementaldecoder(self._encoding or _UTF8)()
         self._kind = ""  # what the file is, by its first bytes, if it is no CSV
@@ -248,23 +254,6 @@ class CsvRows(NamedTuple):
     def refusal(self, line: int, wrong: str) -> InvalidTable:
         """Return the error that something is wrong in a line."""
         return InvalidTable(f"{self.source}, {self.unit} {line}: {wrong}; nothing was written")
-
-
-@contextmanager
-def opened_rows(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator[CsvRows]:
-    """Open a table of any format that is read: by the end of its name, else as CSV.
-
-    Of what is no text, cells are as `mechdesign.base.table_files.text_of` writes them.
-    """
-    if source.suffix.lower() in BINARY_TABLES:
-        from mechdesign.base.table_files import opened_table, text_rows  # which need pyarrow
-
-        with opened_table(source, options) as table:
-            yield text_rows(source, table)
-    else:
-        separator = options.separator or ("\t" if ".tsv" in source.suffixes[-2:] else None)
-        with opened_csv(source, separator, options.encoding) as rows:
-            yield rows
 
 
 @contextmanager

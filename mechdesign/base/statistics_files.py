@@ -1,9 +1,9 @@
 """Files of SPSS, Stata and SAS as tables: codes as they are stored, and what the file says of them.
 
 Labels of values, titles of variables and the codes that stand for missing values are notes of the
-columns: see `mechdesign.base.table_files.noted`. Missing values with a name of their own, of Stata
-and SAS, are the texts ".a" to ".z", ".A" to ".Z" and "._"; the column of a block that has some is
-then one of text. Numbers with a format of dates are dates, or times to the second.
+columns: see `mechdesign.base.table_columns.noted`. Missing values with a name of their own, of
+Stata and SAS, are the texts ".a" to ".z", ".A" to ".Z" and "._"; the column of a block that has
+some is then one of text. Numbers with a format of dates are dates, or times to the second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from mechdesign.base.files import opened
-from mechdesign.base.table_files import TableFile, noted, text_of
+from mechdesign.base.table_columns import TableFile, noted, text_of
 from mechdesign.exceptions import InvalidTable
 
 _READERS = {

@@ -10,14 +10,12 @@ is read a second time by the strict reader of the standard library.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from urllib.parse import unquote
 
 from mechdesign.base.csv_rows import (
@@ -29,6 +27,8 @@ from mechdesign.base.csv_rows import (
     opened_csv,
 )
 from mechdesign.base.files import opened
+from mechdesign.base.statistics_files import opened_statistics
+from mechdesign.base.table_columns import TableFile, notes_of, text_of
 from mechdesign.base.text import listed
 from mechdesign.exceptions import InvalidTable
 
@@ -46,30 +46,11 @@ _CHUNK, _BATCH = 1 << 20, 1 << 15
 
 _TEXTS = (".csv", ".tsv", ".txt")
 
-#: The key of what a file says of a column, among the metadata of its field in Arrow.
-NOTES = b"mechdesign.notes"
-
 #: How names of files of tables end.
 ENDINGS = (
     *(f"{text}{packed}" for text in _TEXTS for packed in ("", ".gz", ".zst")),
     *BINARY_TABLES,
 )
-
-
-class TableFile(NamedTuple):
-    """A table in a file that is open."""
-
-    names: list[str]  # of the columns, in order; perhaps one of them twice
-    # the columns at these places, in batches of any number of rows; fields may have `NOTES`
-    read: Callable[[Sequence[int]], Iterator[Any]]
-    unit: str = "row"  # what rows are counted in, from `first` on
-    first: int = 0
-    # where a row is, counted from 0, if that is not its number
-    place: Callable[[int], str] | None = None
-
-    def where(self, row: int) -> str:
-        """Return where a row is, counted from 0."""
-        return f"{self.unit} {self.first + row}" if self.place is None else self.place(row)
 
 
 def opened_table(
@@ -115,31 +96,7 @@ def opened_table(
         return _arrow(source)
     if kind in (".xlsx", ".xls", ".ods"):
         return _workbook(source, options.sheet)
-    from mechdesign.base.statistics_files import opened_statistics
-
     return opened_statistics(source, options.encoding)
-
-
-def noted(name: str, kind: Any, title: str, labels: Sequence[Any], missing: Sequence[Any]) -> Any:
-    """Return a field of Arrow with what a file says of its column, if it says anything.
-
-    ``labels`` are pairs of a code and its label; ``missing`` are codes of missing values, and texts
-    such as "97:99" and ":-1" for ranges of them, with both ends.
-    """
-    known = {"title": title, "labels": labels, "missing": missing}
-    notes = {key: value for key, value in known.items() if value}
-    return pa.field(name, kind, metadata={NOTES: json.dumps(notes)} if notes else None)
-
-
-def notes_of(field: Any) -> dict[str, Any]:
-    """Return what the file says of a column: as `noted` is given it."""
-    notes: dict[str, Any] = json.loads((field.metadata or {}).get(NOTES, b"{}"))
-    return notes
-
-
-def unpacked(stream: IO[bytes]) -> Any:
-    """Return what Zstandard has packed, as a stream."""
-    return pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
 
 
 # ----------------------------------------------------------------------------------------- as text
@@ -160,24 +117,6 @@ def _text_rows(table: TableFile) -> Iterator[tuple[list[str], int]]:
         for row in zip(*columns, strict=True):
             yield [*row], number
             number += 1
-
-
-def text_of(value: Any) -> str:
-    """Return a cell as text: a number in full, a date by ISO 8601, and no value as no text.
-
-    >>> [text_of(value) for value in (7.0, 0.00001, True, None, date(2013, 1, 31))]
-    ['7', '0.00001', 'true', '', '2013-01-31']
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < 1e16
-        return str(int(value)) if whole else format(Decimal(repr(value)), "f")
-    if isinstance(value, (date, time)):  # datetimes are dates, too
-        return value.isoformat()
-    return str(value)
 
 
 # ---------------------------------------------------------------------------------------------- CSV

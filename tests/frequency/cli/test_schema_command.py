@@ -70,16 +70,16 @@ def test_nothing_is_read_off_what_is_not_declared_public(run, tmp_path):
         (["missing.csv", "--public"], 2, "no such file: "),
         (["people.csv", "--public", "--attribute", "pay"], 2, "no column 'pay'"),
         (["people.csv", "--public", "--out", "people.yaml"], 2, "must end in .toml, .json"),
-        (["people.csv", "--public", "--out", "people.csv"], 2, "exists"),
+        (["people.csv", "--public", "--out", "people.csv"], 2, "would replace what it is made"),
         (["bad.toml"], 1, "not a schema file"),
         (["bad.toml", "--public"], 2, "takes no other options"),
-        (["people.txt", "--public"], 2, "the name of a table's file must end in"),
+        (["people.doc", "--public"], 2, "the name of a table's file must end in"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(arguments, code, message, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.toml").write_text("x = 1\n")
-    (tmp_path / "people.txt").write_text(TABLE)
+    (tmp_path / "people.doc").write_text(TABLE)
     found, out, err = run(*arguments)
     assert (found, out) == (code, "")
     assert message in err

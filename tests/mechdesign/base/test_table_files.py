@@ -17,7 +17,8 @@ import pytest
 
 from mechdesign import InvalidTable
 from mechdesign.base import ReadOptions, opened_rows, statistics_files
-from mechdesign.base.table_files import ENDINGS, notes_of, opened_table
+from mechdesign.base.table_columns import notes_of
+from mechdesign.base.table_files import ENDINGS, opened_table
 
 DAYS = [datetime.date(2013, 3, 4), None, datetime.date(1900, 2, 28), datetime.date(2024, 2, 29)]
 TIMES = [None, datetime.datetime(2013, 3, 4, 13, 30, 14), None, datetime.datetime(2024, 2, 29)]

@@ -1,0 +1,233 @@
+"""Codes of missing values, and labels of codes: in schemas, files and drafts."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyreadstat
+import pytest
+
+from frequency.exceptions import InvalidCell
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
+from frequency.schema.column import Column, MissingCodes
+from frequency.schema.draft import draft_schema
+from frequency.storage.table import blocks
+from mechdesign.base.table_columns import noted
+
+VALUES = [35, -9, 97, 98.0, 99, 0, None, 120]
+
+CODES = [-9, "97:99"]
+
+
+def containers(values):
+    texts = [None if value is None else f"{value:g}" for value in values]
+    yield values
+    yield texts
+    yield np.array([np.nan if value is None else value for value in values])
+    yield pd.Series(values)
+    yield pd.Series(texts)
+    yield pd.Series(texts, dtype="category")
+    yield pl.Series(texts)
+    yield pl.Series(values, strict=False, dtype=pl.Float64)
+    yield pa.array(texts)
+    yield pa.array(texts).dictionary_encode()
+    yield pa.array([None if value is None else int(value) for value in values])
+
+
+@pytest.mark.parametrize("policy", ["item", "skip"])
+def test_codes_are_missing_in_every_container(policy):
+    age = Numeric("age", low=0, high=120, whole=True, missing=policy, missing_codes=CODES)
+    absent = age.size - 1 if policy == "item" else -1
+    expected = [35, absent, absent, absent, absent, 0, absent, 120]
+    for values in containers(VALUES):
+        assert age.coded(values).items.tolist() == expected
+    plain = Numeric("age", low=0, high=120, whole=True, missing=policy)
+    assert plain.coded([97]).items.tolist() == [97]
+
+
+def test_a_code_is_refused_where_missing_values_are():
+    age = Numeric("age", low=0, high=120, whole=True, missing_codes=CODES)
+    with pytest.raises(InvalidCell) as caught:
+        age.coded(pd.Series([1, 2, 98]))
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values", "items"),
+    [
+        (
+            Categorical("a", ["yes", "no", "01"], missing="item", missing_codes=["-", ".", 8]),
+            ["no", "-", " . ", "8", 8.0, "01", ""],
+            [1, 3, 3, 3, 3, 2, 3],
+        ),
+        (
+            Boolean("a", missing="item", missing_codes=[7, "dk"]),
+            ["true", 0, 7, "dk", "7"],
+            [1, 0, 2, 2, 2],
+        ),
+        (
+            Dates("a", "2020-01-01", "2020-01-09", "day", missing="item", missing_codes=[":-1"]),
+            ["2020-01-02", "-1", "-99"],
+            [1, 9, 9],
+        ),
+        (
+            Text("a", 8, missing="item", missing_codes=["n/k", "9:"]),
+            ["abc", "n/k", "17", "8"],
+            ["abc", "", "", "8"],
+        ),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_codes_of_every_kind(attribute, values, items):
+    assert attribute.coded(values).items.tolist() == items
+
+
+@pytest.mark.parametrize(
+    ("codes", "inside", "beside"),
+    [
+        ([-9], [-9, "-9", "-9.0", -9.0, " -9 "], [9, "\u22129", None, "", "-90", True]),
+        (["97:99"], [97, 98.5, "99"], [96.9, "97:99", 100]),
+        ([":-1"], [-1, -1e300, "-7"], [0, "-0.5"]),
+        (["9e2:"], [900, "1e3"], [899]),
+        (["-", ".a"], ["-", " .a"], ["--", ".b", 0]),
+        ([":"], [":"], [0, ""]),
+    ],
+    ids=str,
+)
+def test_what_codes_are(codes, inside, beside):
+    known = MissingCodes(codes)
+    assert all(value in known for value in inside)
+    assert not any(value in known for value in beside)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        *([None], [True], [float("nan")], [float("inf")], [""], [" "], ["9:1"], [1, 1.0]),
+        *(["-", " - "], 5, "97", [[1]], ["1.2.3:4"]),
+    ],
+    ids=str,
+)
+def test_what_are_no_codes_is_refused(codes):
+    with pytest.raises(ValueError, match=r"code"):
+        Numeric("age", low=0, high=9, whole=True, missing_codes=codes)
+
+
+def test_a_label_is_no_code():
+    with pytest.raises(ValueError, match="'98' is a label of a, and a code"):
+        Categorical("a", ["1", "98"], missing_codes=["97:99"])
+
+
+@pytest.mark.parametrize("name", ["a.toml", "a.json"])
+def test_files_keep_them(name, tmp_path):
+    ages = Numeric("age", low=0, high=9, whole=True, missing="item", missing_codes=[-9, "97:99"])
+    schema = Schema([ages, Categorical("a", ["x"], missing_codes=("-",))])
+    schema.save(tmp_path / name)
+    assert Schema.load(tmp_path / name) == schema
+    plain = Schema([Categorical("a", ["x"])])
+    assert "missing_codes" not in plain.attributes[0].content()
+
+
+@pytest.fixture
+def survey(tmp_path):
+    """A survey of SPSS with labels, and ranges of missing values."""
+    frame = pd.DataFrame(
+        {
+            "sex": [1.0, 2, 9, 1, 2, 3],
+            "age": [35.0, 98, -1, 44, 17, 60],
+            "town": ["A", "B", "XX", "", "A", "B"],
+        }
+    )
+    path = tmp_path / "people.sav"
+    pyreadstat.write_sav(
+        frame,
+        path,
+        column_labels={"sex": "Sex of respondent", "age": "Age", "town": "Town"},
+        variable_value_labels={"sex": {1: "male", 2: "female", 9: "no answer"}},
+        missing_ranges={"sex": [9], "age": [{"lo": 97, "hi": 99}, -1]},
+    )
+    return path
+
+
+def test_a_draft_knows_what_a_file_of_spss_says(survey):
+    draft = draft_schema(blocks(survey), "a survey")
+    sex, age, _ = draft.schema.attributes
+    assert isinstance(sex, Categorical)
+    assert sex.labels == ("male", "female", "3")  # a value without a label keeps its number
+    assert (sex.missing, sex.missing_codes) == ("item", (9,))
+    assert isinstance(age, Numeric)
+    assert (age.low, age.high) == (17, 60)
+    assert set(age.missing_codes) == {"97:99", -1}
+
+
+def test_rows_of_spss_and_of_csv_are_the_same_items(survey, tmp_path):
+    schema = draft_schema(blocks(survey), "a survey").schema
+    found = [schema.encode(block).columns for block in blocks(survey)]
+    text = "sex,age,town\nmale,35,A\nfemale,98,B\n9,-1,XX\nmale,44,\nfemale,17,A\n3,60,B\n"
+    (tmp_path / "people.csv").write_text(text)
+    expected = [schema.encode(block).columns for block in blocks(tmp_path / "people.csv")]
+    for columns, others in zip(found, expected, strict=True):
+        for one, other in zip(columns, others, strict=True):
+            assert one.tolist() == other.tolist()
+    assert found[0][0].tolist() == [0, 1, 3, 0, 1, 2]
+    assert found[0][1].tolist() == [18, 44, 44, 27, 0, 43]
+
+
+def test_missing_values_of_stata_come_by_name(tmp_path):
+    frame = pd.DataFrame({"answer": [1.0, 2.0, 1.0, np.nan], "years": [3, 4, 5, 6]})
+    pyreadstat.write_dta(
+        frame.astype({"answer": object}).assign(answer=[1, 2, "a", 1]),
+        tmp_path / "a.dta",
+        variable_value_labels={"answer": {1: "often", 2: "never"}},
+        missing_user_values={"answer": ["a"]},
+    )
+    draft = draft_schema(blocks(tmp_path / "a.dta"), "Stata")
+    answer = draft.schema.attributes[0]
+    assert isinstance(answer, Categorical)
+    assert answer.labels == ("often", "never")
+    assert answer.missing_codes == (".a",)
+    (block,) = blocks(tmp_path / "a.dta")
+    assert draft.schema.encode(block).columns[0].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds", "codes", "said"),
+    [
+        ([*range(18, 80), -9], (18, 79), (-9,), "-9: codes"),
+        ([*range(5), 99], (0, 4), (99,), "99: codes"),
+        ([*range(18, 60), -9, 997, 998], (18, 59), (-9, 997, 998), "-9, 997, 998: codes"),
+        ([*range(96), 97, 98, 99], (0, 99), (), "97, 98, 99: are these codes"),
+        ([*range(-20, 20)], (-20, 19), (), ""),
+        ([0, 1, 2, 3, 4, 5, 50, 99], (0, 50), (99,), "99: codes"),
+        ([99], (99, 99), (), ""),
+        ([1.5, 2.5, 99], (1.5, 99), (), ""),
+    ],
+    ids=str,
+)
+def test_drafts_take_no_extreme_code_for_a_bound(values, bounds, codes, said):
+    draft = draft_schema([pd.DataFrame({"n": [*values, values[0]]})], "a table")
+    (found,) = draft.schema.attributes
+    assert isinstance(found, Numeric)
+    assert found.missing_codes == codes
+    assert draft.doubts.get("n", "").startswith(said)
+    if found.whole:
+        assert (found.low, found.high) == bounds
+    # Every value is taken
+    assert len(draft.schema.encode({"n": values}).columns[0]) == len(values)
+
+
+def test_columns_without_codes_are_left_alone():
+    column = Column("a", pa.array(["x", "y"]))
+    assert column.without(MissingCodes([5])) is column
+    numbers = Column("a", np.arange(4))
+    assert numbers.without(MissingCodes([5])) is numbers
+    assert numbers.labelled(lambda label: True) is numbers
+
+
+def test_codes_of_truths_have_labels():
+    field = noted("a", pa.float64(), "", [(1, "Yes"), (2, "No"), (3, "perhaps")], [])
+    table = pa.table([pa.array([1.0, 2, 1])], schema=pa.schema([field]))
+    assert Schema([Boolean("a")]).encode(table).columns[0].tolist() == [1, 0, 1]
+    # Without labels of a file they are what they are
+    with pytest.raises(InvalidCell):
+        Boolean("a").coded([1, 2])
