@@ -7,10 +7,12 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple, cast
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,7 @@ A_TIME = (
 _RANGE = re.compile(
     r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*:\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*"
 )
+_ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ].*(?:Z|[+-]\d\d:?\d\d)", re.ASCII)  # a time with a zone
 _TIME = re.compile(r"\s*\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?\s*", re.ASCII)
 
 
@@ -332,14 +335,16 @@ class Column:
             codes[row] = code
         return Factors(codes, values)
 
-    def numbers(self, words: Sequence[str] = ()) -> Parsed:
-        """The column as numbers."""
+    def numbers(
+        self, words: Sequence[str] = (), read: Callable[[Any], float | None] | None = None
+    ) -> Parsed:
+        """The column as numbers, of which texts are read by a function of one's own, if given."""
         if self._array.dtype.kind in "iu":
             return Parsed(self._array, np.False_ if self._absent is None else self._absent)
         if self._array.dtype.kind == "f":
             absent = np.isnan(self._array)
             return Parsed(self._array, absent if self._absent is None else absent | self._absent)
-        if self._series is not None:
+        if self._series is not None and read is None:
             import narwhals as nw
 
             # Each library has its own errors, and takes some more texts for numbers: pandas 1_000
@@ -352,15 +357,22 @@ class Column:
                     absent = np.isnan(parsed)
                     if absent.sum() == texts.null_count():
                         return Parsed(parsed, absent)
-        return self._parsed(number_of, "a number", np.float64, words)  # which finds what is wrong
+        return self._parsed(
+            read or number_of, "a number", np.float64, words
+        )  # which finds what is wrong
 
-    def times(self, words: Sequence[str] = ()) -> Parsed:
-        """The column as times to the second, rounded down."""
+    def times(
+        self,
+        words: Sequence[str] = (),
+        read: Callable[[Any], np.datetime64 | None] | None = None,
+    ) -> Parsed:
+        """The column as times to the second, rounded down, perhaps read by one's own function."""
         if self._array.dtype.kind == "M":
             absent = np.isnat(self._array)
             absent = absent if self._absent is None else absent | self._absent
             return Parsed(seconds(self._array), absent)
-        return self._parsed(_second_of, A_TIME, "datetime64[s]", words)
+        parse = _second_of if read is None else lambda value: _to_second(read(value))
+        return self._parsed(parse, A_TIME, "datetime64[s]", words)
 
     def _without_nothing(self) -> Any:
         """The series, with nulls in the place of texts that say that there is no value."""
@@ -481,6 +493,77 @@ def number_of(value: Any) -> float | None:
         return math.inf
 
 
+class NumberForm(NamedTuple):
+    """How numbers are written: what parts thousands, if anything does, and what begins decimals."""
+
+    thousands: str = ""
+    decimal: str = "."
+
+    def read(self, value: Any) -> float | None:
+        """A number, or a text that spells one in this form; None for anything else."""
+        if not isinstance(value, str):
+            return number_of(value)
+        if not _written_as(self.thousands, self.decimal).fullmatch(value):
+            return None
+        plain_text = value.replace(self.thousands, "") if self.thousands else value
+        return number_of(plain_text.replace(self.decimal, "."))
+
+
+@cache
+def _written_as(thousands: str, decimal: str) -> re.Pattern[str]:
+    """The texts of numbers: whole groups of thousands, or none."""
+    group = rf"[0-9]{{1,3}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    return re.compile(rf"\s*[+-]?(?:{group}[0-9]+)(?:{re.escape(decimal)}[0-9]*)?\s*")
+
+
+class TimeForm(NamedTuple):
+    """How dates and times are written, and in which zone they are."""
+
+    formats: tuple[str, ...] = ()  # of strptime, tried in order; none: as ISO 8601 has them
+    zone: str = ""  # of the local times that count, such as "Europe/Berlin"
+
+    def read(self, value: Any) -> np.datetime64 | None:
+        """A local time; None for what is none, in the zone or in one of the formats."""
+        if isinstance(value, str):
+            given = self._in_text(value.strip())
+            if given is None:
+                # Without formats: what has no zone, perhaps to the month alone
+                return None if self.formats or self._gap(value) else time_of(value)
+        elif isinstance(value, datetime):
+            given = value
+        else:
+            return time_of(value)
+        if given.tzinfo is not None:
+            if not self.zone:
+                return None
+            given = given.astimezone(ZoneInfo(self.zone)).replace(tzinfo=None)
+        elif self._skipped(given):
+            return None
+        midnight = given.time() == given.min.time() and isinstance(value, str)
+        return np.datetime64(given.date() if midnight else given)
+
+    def _in_text(self, text: str) -> datetime | None:
+        for form in self.formats:
+            with suppress(ValueError):
+                return datetime.strptime(text, form)
+        if not self.formats and self.zone and _ZONED.fullmatch(text):
+            with suppress(ValueError):
+                return datetime.fromisoformat(text)
+        return None
+
+    def _gap(self, text: str) -> bool:
+        """Whether a time without a zone is in an hour that its zone skips."""
+        with suppress(ValueError):
+            return self._skipped(datetime.fromisoformat(text.strip()))
+        return False
+
+    def _skipped(self, local: datetime) -> bool:
+        if not self.zone:
+            return False
+        there = local.replace(tzinfo=ZoneInfo(self.zone))
+        return there.astimezone(UTC).astimezone(there.tzinfo).replace(tzinfo=None) != local
+
+
 def time_of(value: Any) -> np.datetime64 | None:
     """Return a date or time, or one that a text spells as ISO 8601, without a zone; else None.
 
@@ -511,7 +594,10 @@ def seconds(times: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
 
 def _second_of(value: Any) -> np.datetime64 | None:
     """A date or time to the second, None for others."""
-    time = time_of(value)
+    return _to_second(time_of(value))
+
+
+def _to_second(time: np.datetime64 | None) -> np.datetime64 | None:
     return None if time is None else cast("np.datetime64", seconds(np.array([time]))[0])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from string import ascii_letters
@@ -24,6 +23,8 @@ from frequency.schema.attribute import (
 from frequency.schema.column import (
     Column,
     MissingCodes,
+    NumberForm,
+    TimeForm,
     is_no_value,
     notes_in,
     number_of,
@@ -43,10 +44,10 @@ _MOST_INTEGERS = 1 << 11
 
 _FEW, _ENOUGH = 20, 1 << 16  #: Fewer rows may differ by chance; more do not, if so many differ.
 
-# A number whose thousands are separated, if it has any.
-_THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}([,' ][0-9]{3})*(\.[0-9]*)?\s*")
-
-_SLASHES = re.compile(r"\s*[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}\s*")  # A date as many write it
+# How numbers and dates are written that are not as computers write them: the first forms first.
+_NUMBER_FORMS = [NumberForm(thousands, ".") for thousands in (",", "'", " ")]
+_NUMBER_FORMS += [NumberForm(thousands, ",") for thousands in ("", ".", " ")]
+_DATE_FORMS = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%m-%d-%Y", "%d-%m-%Y", "%Y%m%d")
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -60,14 +61,15 @@ _DAYS: tuple[tuple[Every, float], ...] = (
 )
 
 
-# Numbers that surveys use for missing values, below a scale and above it; so many at either end are
-# looked at. They are taken for codes if they are as far from all others as this part of the scale.
+# Numbers that surveys use for missing values, below a scale and above it. So many numbers at either
+# end are looked at. Codes are taken for such if they are as far from all others, at least three, as
+# this part of the scale.
 _LOW_CODES = {*range(-9, 0), *(-66, -77, -88, -99), *range(-999, -995), *range(-9999, -9995)}
 _HIGH_CODES = [
     *(66, 77, 88, 97, 98, 99, 666, 777, 888, 997, 998, 999, 6666, 7777, 8888),
     *(9997, 9998, 9999, 99997, 99998, 99999, 999997, 999998, 999999),
 ]
-_ENDS, _APART, _APART_AT_LEAST = 12, 0.25, 5
+_ENDS, _APART, _APART_AT_LEAST, _OTHERS = 12, 0.25, 5, 3
 
 _NAMES = {f".{letter}" for letter in f"_{ascii_letters}"}  # of missing values, in Stata and SAS
 
@@ -167,9 +169,10 @@ class _Seen:
     truths: bool = True
     times: bool = True
     clock: bool = False  #: Whether some times are not midnight.
-    thousands: bool = True
-    #: Whether all are numbers with separators of thousands, dates that are not of ISO 8601.
-    slashes: bool = True
+    #: The forms in which all values are numbers or dates, with the least and the largest.
+    forms: dict[Any, tuple[Any, Any]] = field(
+        default_factory=lambda: dict.fromkeys([*_NUMBER_FORMS, *_DATE_FORMS], (None, None))
+    )
     #: The values, as long as each row has another one and they are not enough; else None.
     distinct: set[str] | None = field(default_factory=set)
     least: Any = None
@@ -210,9 +213,14 @@ class _Seen:
 
     def _add(self, value: Any) -> None:
         self.truths = self.truths and truth_of(value) is not None
-        for name, form in (("thousands", _THOUSANDS), ("slashes", _SLASHES)):
-            if getattr(self, name):
-                setattr(self, name, isinstance(value, str) and form.fullmatch(value) is not None)
+        for form, (least, most) in list(self.forms.items()):
+            read = form.read(value) if isinstance(form, NumberForm) else _as_date(value, form)
+            if read is None or not isinstance(value, str):
+                del self.forms[form]
+            else:
+                self.forms[form] = (
+                    (read, read) if least is None else (min(least, read), max(most, read))
+                )
         text = _written(value)
         encoded = text.encode(errors="replace")
         taken = "\0" not in text and encoded == text.encode(errors="surrogatepass")
@@ -246,10 +254,13 @@ class _Seen:
     @property
     def doubt(self) -> str:
         """The reason why the attribute is doubtful; or nothing."""
-        if self.thousands and not self.numbers:
-            return "numbers with separators of thousands? Write them without, such as 27467"
-        if self.slashes and not self.times:
-            return "dates? Write them as ISO 8601 does, such as 2024-02-01"
+        if not self.numbers and (form := self._number_form):
+            thousands = f'"{form.thousands}" parts thousands, ' if form.thousands else ""
+            return f'numbers? {thousands}"{form.decimal}" begins decimals'
+        if not self.numbers and not self.times and (dates := self._date_forms):
+            if len(dates) == 1:
+                return f"dates as {dates[0]}?"
+            return f"dates: as {' or as '.join(dates)}? Say which by date_format"
         if self.numbers and (taken := self._suspected()):
             codes = listed([f"{code:g}" for code in taken])
             return f"{codes}: codes of missing values? If not, delete them from missing_codes"
@@ -260,6 +271,14 @@ class _Seen:
             return "every row has another value: an identifier? Leave it out"
         return ""
 
+    @property
+    def _number_form(self) -> NumberForm | None:
+        return next((form for form in self.forms if isinstance(form, NumberForm)), None)
+
+    @property
+    def _date_forms(self) -> list[str]:
+        return [form for form in self.forms if isinstance(form, str)]
+
     def _suspected(self) -> list[float]:
         """Numbers at the ends, far from all others, that surveys use for missing values."""
         if not self.whole or self.least == self.most:
@@ -267,7 +286,7 @@ class _Seen:
         below = [number for number in self.lowest if number in _LOW_CODES]
         rest = [number for number in self.lowest if number not in below]
         # Below a scale that begins at 0 or above
-        taken = below if rest and rest[0] >= 0 else []
+        taken = below if len(rest) >= _OTHERS and rest[0] >= 0 else []
         first = rest[0] if rest else self.most
         above: list[float] = []
         for number in reversed(self.highest):
@@ -275,7 +294,9 @@ class _Seen:
                 break
             above.insert(0, number)
         others = [number for number in self.highest if number < above[0]] if above else []
-        if others and above[0] - others[-1] >= max(_APART * (others[-1] - first), _APART_AT_LEAST):
+        if len(others) >= _OTHERS and above[0] - others[-1] >= max(
+            _APART * (others[-1] - first), _APART_AT_LEAST
+        ):
             taken = taken + above
         return taken
 
@@ -309,6 +330,14 @@ class _Seen:
             return self._numeric(name, policy)
         if self.times:
             return self._dates(name, policy)
+        if self.least is None and (form := self._number_form):
+            self.least, self.most = self.forms[form]
+            self.whole = False
+            return self._numeric(name, {**policy, **form._asdict()})
+        if self.least is None and len(self._date_forms) == 1:
+            (dates,) = self._date_forms
+            self.least, self.most = self.forms[dates]
+            return self._dates(name, {**policy, "date_format": [dates]})
         if self.texts is not None:
             labels = self.texts - ({MISSING} if policy["missing"] == "item" else set())
             # In the order of their codes, where the file has some; a value without one at the end
@@ -353,6 +382,11 @@ class _Seen:
         every: Every = next((every for every, most in choices if days < most), "year")
         first, last = str(self.least), str(self.most)
         return Dates(name, first, last, every, outside="clip", **policy)
+
+
+def _as_date(value: Any, form: str) -> np.datetime64 | None:
+    time = TimeForm((form,)).read(value) if isinstance(value, str) else None
+    return None if time is None else time.astype("datetime64[s]")
 
 
 def _written(value: Any) -> str:

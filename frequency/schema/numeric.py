@@ -8,17 +8,18 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, InvalidQuestion
 from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS, ItemAttribute, Span
-from frequency.schema.column import Column, number_of, seconds, time_of
+from frequency.schema.column import Column, NumberForm, TimeForm, number_of, seconds, time_of
 from mechdesign.base import Between, Floats, Items, printable, set_fields, shown
 from mechdesign.base import whole as whole_number
 
@@ -180,6 +181,10 @@ def _described(cuts: npt.NDArray[Any]) -> list[int | str] | dict[str, int]:
 LARGEST = 2.0**53 - 2
 
 
+# What may part thousands, and begin decimals.
+_THOUSANDS, _DECIMAL = ("", ",", ".", " ", "'", "\u00a0", "\u202f"), (".", ",")
+
+
 @dataclass(frozen=True)
 class Numeric(Ordered):
     """An attribute of numbers, put into bins: between given edges, or from ``low`` to ``high``.
@@ -199,6 +204,9 @@ class Numeric(Ordered):
         "equal" bins, or "logarithmic" ones, of equal ratios, for which low is above 0.
     whole : bool, default False
         True: values are integers, and so are edges. Bins may then be a little unequal.
+    thousands, decimal : str, default "" and "."
+        How numbers are written in tables of text: "2,161.5" has the thousands "," and the decimal
+        "."; "2.161,5" the other way round. Groups of thousands are of three digits.
     outside : str, default "refuse"
         "refuse", "clip" or "item": see `Attribute`.
 
@@ -223,6 +231,8 @@ class Numeric(Ordered):
     bins: int = 0
     spacing: Literal["equal", "logarithmic"] = "equal"
     whole: bool = False
+    thousands: str = ""
+    decimal: str = "."
 
     kind: ClassVar[str] = "numeric"
 
@@ -233,6 +243,14 @@ class Numeric(Ordered):
                 f"{printable(self.name)}: whole is True or False, and spacing 'equal' or"
                 f" 'logarithmic', got {shown(self.whole)} and {shown(self.spacing)}"
             )
+        if self.thousands not in _THOUSANDS or self.decimal not in _DECIMAL:
+            raise ValueError(
+                f"{printable(self.name)}: thousands are parted by one of {shown(_THOUSANDS)}, and"
+                f" decimals begin with one of {shown(_DECIMAL)}, got {shown(self.thousands)} and"
+                f" {shown(self.decimal)}"
+            )
+        if self.thousands == self.decimal:
+            raise ValueError(f"{printable(self.name)}: thousands and decimal are the same")
         if (self.edges is None) == (self.low is None or self.high is None):
             raise ValueError(f"{printable(self.name)} needs edges, or low and high, and not both")
         if self.edges is not None:
@@ -341,7 +359,9 @@ class Numeric(Ordered):
         return f"{float(value):.0f}" if "e+" in text else text
 
     def _raw(self, column: Column) -> Items:
-        numbers, absent, words = column.numbers(self.extra)
+        form = NumberForm(self.thousands, self.decimal)
+        own = None if form == NumberForm() else form.read
+        numbers, absent, words = column.numbers(self.extra, own)
         cuts, integers = self.cuts, numbers.dtype.kind in "iu"
         low, end = cuts[0].item(), cuts[-1].item()  # compared with integers of any width exactly
         if not integers:
@@ -394,10 +414,12 @@ class Numeric(Ordered):
         return {"whole": self.whole, **super()._client_content()}
 
     def _content(self) -> dict[str, Any]:
+        form = {"thousands": self.thousands} if self.thousands else {}
+        form |= {"decimal": self.decimal} if self.decimal != "." else {}
         if self.edges is not None:
-            return {"edges": list(self.edges), "whole": self.whole}
+            return {"edges": list(self.edges), "whole": self.whole, **form}
         bins = {} if self.single else {"bins": self.bins, "spacing": self.spacing}
-        return {"low": self.low, "high": self.high, **bins, "whole": self.whole}
+        return {"low": self.low, "high": self.high, **bins, "whole": self.whole, **form}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -442,6 +464,12 @@ class Dates(Ordered):
         The first and the last date or time, such as "2013-01-01" or "2013-01-01 05:00".
     every : str, default "day"
         "minute", "hour", "day", "week", "month", "quarter" or "year".
+    date_format : sequence of str, default ()
+        How they are written in tables of text, as `datetime.datetime.strptime` has it, such as
+        "%d.%m.%Y": tried in order, and nothing else is. None: by ISO 8601.
+    zone : str, default ""
+        Of the local time that counts, such as "Europe/Berlin": times with a zone are converted to
+        it, those without are in it already; those in an hour that it skips are refused.
     outside : str, default "refuse"
         "refuse", "clip" or "item": see `Attribute`.
 
@@ -459,11 +487,15 @@ class Dates(Ordered):
     first: str | date
     last: str | date
     every: Every = "day"
+    _: KW_ONLY
+    date_format: Sequence[str] = ()
+    zone: str = ""
 
     kind: ClassVar[str] = "dates"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_form()
         if self.every not in get_args(Every):
             raise ValueError(
                 f"every of {printable(self.name)} must be one of {', '.join(get_args(Every))}, got"
@@ -490,6 +522,23 @@ class Dates(Ordered):
         set_fields(self, first=str(first), last=str(last))
         if self._between // self._step >= MOST_ITEMS:
             raise ValueError(f"{printable(self.name)} has more than {MOST_ITEMS} bins")
+
+    def _check_form(self) -> None:
+        formats = self.date_format
+        if not isinstance(formats, (list, tuple)) or not all(map(_tells_days, formats)):
+            raise ValueError(
+                f"date_format of {printable(self.name)} is a list of formats with a year, a month"
+                f' and a day, such as "%d.%m.%Y", got {shown(formats)}'
+            )
+        set_fields(self, date_format=tuple(formats))
+        if self.zone:
+            try:
+                ZoneInfo(self.zone)
+            except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
+                raise ValueError(
+                    f"zone of {printable(self.name)} is one of the IANA database, such as"
+                    f" Europe/Berlin, got {shown(self.zone)}"
+                ) from None
 
     @property
     def _unit(self) -> Any:
@@ -536,13 +585,21 @@ class Dates(Ordered):
     def value_text(self, value: Any) -> str:
         return str(np.datetime64(value, "D" if self.every in _LONG else "m"))
 
+    def _content(self) -> dict[str, Any]:
+        content = super()._content()
+        for name in ("date_format", "zone"):
+            if not content[name]:
+                del content[name]
+        return content
+
     def label(self, item: int) -> str:
         if self.every in ("minute", "hour", "month", "year"):
             return str(self._edges[item])
         return super().label(item)
 
     def _raw(self, column: Column) -> Items:
-        times, absent, words = column.times(self.extra)
+        form = TimeForm(tuple(self.date_format), self.zone)
+        times, absent, words = column.times(self.extra, None if form == TimeForm() else form.read)
         items = np.searchsorted(self.cuts, times, side="right") - 1
         above, below = items >= self.bins, items < 0
         items[above] = ABOVE
@@ -570,3 +627,13 @@ class Dates(Ordered):
         within = np.minimum((length * part).astype(np.int64), length - 1)
         times = self.cuts[items] + within.astype("timedelta64[s]")
         return times.astype("datetime64[D]") if self.every in _LONG else times
+
+
+def _tells_days(form: Any) -> bool:
+    """Whether a text is a format of `strptime` with a year, a month and a day."""
+    day = datetime(2013, 12, 31, tzinfo=UTC)
+    try:
+        read = isinstance(form, str) and datetime.strptime(day.strftime(form), form).date()
+    except ValueError:
+        return False
+    return read == day.date()

@@ -95,6 +95,6 @@ def test_what_is_doubtful_in_a_draft_is_said(run, tmp_path):
     assert code == 0
     assert [line.partition("?")[0] for line in err.splitlines()] == [
         "look at id: every row has another value: an identifier",
-        "look at pay: numbers with separators of thousands",
-        "look at day: dates",
+        "look at pay: numbers",
+        "look at day: dates: as %m/%d/%Y or as %d/%m/%Y",
     ]

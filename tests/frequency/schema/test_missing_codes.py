@@ -231,3 +231,117 @@ def test_codes_of_truths_have_labels():
     # Without labels of a file they are what they are
     with pytest.raises(InvalidCell):
         Boolean("a").coded([1, 2])
+
+
+# --------------------------------------------------------------------- numbers and dates as written
+
+
+@pytest.mark.parametrize(
+    ("form", "texts", "numbers"),
+    [
+        ({"thousands": ","}, ["2,161", "950", "1,000,000.5", "-3"], [2161, 950, 1_000_000.5, -3]),
+        ({"decimal": ","}, ["72,78", "5", "0,5"], [72.78, 5, 0.5]),
+        ({"thousands": ".", "decimal": ","}, ["1.234,5", "12", "9.876"], [1234.5, 12, 9876]),
+        ({"thousands": "'"}, ["1'000", "1000"], [1000, 1000]),
+    ],
+    ids=str,
+)
+def test_numbers_are_read_as_they_are_written(form, texts, numbers):
+    edges = [-10, *np.add(sorted({*numbers}), -0.25), 2e6]
+    attribute = Numeric("pay", edges, **form)
+    expected = Numeric("pay", edges).coded(numbers).items.tolist()
+    for values in (texts, pd.Series(texts), pl.Series(texts), pa.array(texts), numbers):
+        assert attribute.coded(values).items.tolist() == expected
+    content = Schema([attribute]).content()
+    assert Schema.of_content(content).attributes[0] == attribute
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ({"thousands": ","}, "21,61"),
+        ({"thousands": ","}, "2,1610"),
+        ({"decimal": ","}, "72.78"),
+        ({"thousands": ".", "decimal": ","}, "1.5"),
+        ({"thousands": ".", "decimal": ","}, "1,000.5"),
+        ({"thousands": ","}, "1e3"),
+    ],
+    ids=str,
+)
+def test_no_other_form_of_a_number_is_guessed(form, text):
+    with pytest.raises(InvalidCell):
+        Numeric("pay", low=0, high=1e6, bins=5, **form).coded([text])
+
+
+def test_forms_that_are_none_are_refused():
+    for form in ({"thousands": ",,"}, {"decimal": ";"}, {"thousands": ".", "decimal": "."}):
+        with pytest.raises(ValueError, match="thousands"):
+            Numeric("pay", low=0, high=9, bins=5, **form)
+    for wrong in (["%d.%m"], "%d.%m.%Y", [5], ["%H:%M"], ["%Y-%m-%d %q"]):
+        with pytest.raises(ValueError, match="date_format of day"):
+            Dates("day", "2020-01-01", "2020-12-31", date_format=wrong)
+    for zone in ("Mars/Base", "../etc", "Europe"):
+        with pytest.raises(ValueError, match="zone of day"):
+            Dates("day", "2020-01-01", "2020-12-31", zone=zone)
+
+
+def test_dates_are_read_in_the_formats_in_order():
+    day = Dates("day", "2013-01-01", "2013-12-31", date_format=["%d.%m.%Y", "%m/%d/%Y"])
+    texts = ["04.03.2013", "04/03/2013", "1.1.2013"]
+    expected = [62, 92, 0]
+    for values in (texts, pd.Series(texts), pa.array(texts)):
+        assert day.coded(values).items.tolist() == expected
+    assert day.coded(pd.to_datetime(pd.Series(["2013-03-04"]))).items.tolist() == [62]
+    for wrong in ("2013-03-04", "29.02.2013", "13/13/2013"):
+        with pytest.raises(InvalidCell):
+            day.coded([wrong])
+    assert Schema.of_content(Schema([day]).content()).attributes[0] == day
+    plain = Dates("day", "2013-01-01", "2013-12-31")
+    assert {"date_format", "zone"}.isdisjoint(plain.content())
+
+
+def test_times_with_a_zone_are_counted_by_their_local_date():
+    day = Dates("day", "2013-03-01", "2013-11-30", zone="Europe/Berlin")
+    texts = ["2013-03-04T23:30:14Z", "2013-03-04T23:30:14+01:00", "2013-03-04T23:30:14"]
+    expected = [4, 3, 3]
+    assert day.coded(texts).items.tolist() == expected
+    aware = pd.Series(pd.to_datetime(["2013-03-04T23:30:14Z"]))
+    assert day.coded(aware).items.tolist() == [4]
+    assert day.coded(pa.array(aware)).items.tolist() == [4]
+    # Days of 23 and 25 hours, and an hour that there is not
+    hours = Dates("hour", "2013-03-31 00:00", "2013-03-31 23:00", "hour", zone="Europe/Berlin")
+    assert hours.coded(["2013-03-31T00:59:00Z", "2013-03-31T01:00:00Z"]).items.tolist() == [1, 3]
+    for wrong in ("2013-03-31T02:30:00", "2013-03-31 02:30"):
+        with pytest.raises(InvalidCell):
+            hours.coded([wrong])
+    back = Dates("hour", "2013-10-27 00:00", "2013-10-27 23:00", "hour", zone="Europe/Berlin")
+    assert back.coded(["2013-10-27T00:30:00Z", "2013-10-27T01:30:00Z"]).items.tolist() == [2, 2]
+    with pytest.raises(InvalidCell):
+        Dates("day", "2013-03-01", "2013-11-30").coded(["2013-03-04T23:30:14Z"])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["2,161", "950"], {"thousands": ",", "decimal": "."}),
+        (["72,78", "3,5", "1,25"], {"thousands": "", "decimal": ","}),
+        (["1.234,5", "950"], {"thousands": ".", "decimal": ","}),
+    ],
+)
+def test_drafts_read_numbers_as_they_are_written(values, expected):
+    draft = draft_schema([pd.DataFrame({"pay": values})], "a table")
+    (pay,) = draft.schema.attributes
+    assert isinstance(pay, Numeric)
+    assert {"thousands": pay.thousands, "decimal": pay.decimal} == expected
+    assert draft.schema.encode({"pay": values}).clipped == {}
+
+
+def test_drafts_read_dates_of_one_form_and_ask_about_two():
+    table = pd.DataFrame({"born": ["04.03.2013", "31.12.2013"], "seen": ["04/03/2013", "5/6/2013"]})
+    draft = draft_schema([table], "a table")
+    born, seen = draft.schema.attributes
+    assert isinstance(born, Dates)
+    assert born.date_format == ("%d.%m.%Y",)
+    assert isinstance(seen, Categorical)
+    assert "%m/%d/%Y or as %d/%m/%Y" in draft.doubts["seen"]
+    assert draft.schema.encode(table).columns[0].tolist()[0] == 0
