@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ import numpy as np
 
 from frequency.cli.protocol_commands import CHAIN, USERS
 from frequency.exceptions import InvalidQuestion
-from frequency.schema import Encoded, Schema
+from frequency.schema import Attribute, Encoded, Schema
+from frequency.schema.attribute import ItemAttribute, Span
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting import Ledger
 from mechdesign.base import (
+    Integers,
     ProgressMeter,
     comma_separated,
     listed,
@@ -63,6 +67,7 @@ from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.release import promised
 from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import COLLECTED, source_of
+from rangeq.cli.where_text import where_of
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
@@ -222,6 +227,91 @@ def _policies(schema: Schema) -> Iterator[str]:
     clipping = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipping:
         yield f"values outside of {listed(clipping)} are in the end bins: how many is not said"
+
+
+# ------------------------------------------------------------------------------------------------
+# The command ``count``: from a table with a row for each person to a table of true counts.
+
+
+_LARGEST_COUNTED = 1 << 20  # rows of a table of counts
+
+_COUNT_NOTE = """\
+The counts are true: the file is as private as the table, and is there for release-table, which
+releases the column "count" of groups of the public size "people", or for release-contingency. It
+has a row for each combination of the attributes' labels, also of those that nobody has, so that
+the rows tell nothing. Rows that a policy skips are counted nowhere."""
+
+
+@command(
+    "count",
+    "count a table of people by attributes, in all combinations of their labels, for release-table"
+    " and release-contingency; the counts are true and not for publication",
+    "count people.sav --schema people.toml --by ward --where 'ill yes' --out wards.csv\n"
+    "  mechdesign release-table wards.csv --count count --size people --keep ward --epsilon 1"
+    " --out released.csv",
+    USERS,
+    """
+    --schema FILE [file, required]  the schema (.toml or .json)
+    --by NAME [repeated, required]  an attribute whose labels the rows have
+    --where CONDITION  a condition such as "age 18: and ill yes": count who meets it, of each row's
+        people; without it only people are counted
+    --out FILE [.csv, required]  the table to write: true counts
+    """,
+    FORCE,
+    notes=f"{_COUNT_NOTE}\n\n{CHAIN}",
+)
+def run_count(options: argparse.Namespace) -> None:
+    check_apart(options.out, options.table)
+    schema = Schema.load(options.schema)
+    by = schema.project(list(dict.fromkeys(options.by)))
+    where = {} if options.where is None else where_of(options.where, schema)
+    both = next((name for name in where if name in by), None)
+    if both is not None:
+        raise ValueError(f"{both} is in --by and in --where: say it in one of them")
+    labels = [_labels_of(attribute) for attribute in by]
+    if (rows := math.prod(map(len, labels))) > _LARGEST_COUNTED:
+        raise ValueError(
+            f"{rows} combinations of labels are more than {_LARGEST_COUNTED}: count by fewer"
+            " attributes, or by wider bins"
+        )
+    masks = [_mask(schema[name], given) for name, given in where.items()]
+    counted = schema.project([*by.names, *where])
+    with ProgressMeter("count"):
+        cells = count_cells(counted, _encoded(options, counted))
+    # One condition after the other, from the last axis
+    met = cells
+    for mask in reversed(masks):
+        met = met @ mask
+    people = cells.reshape(*by.sizes, -1).sum(axis=-1)
+    names = [*by.names]
+    columns = ["people"] + (["count"] if where else [])
+    lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in columns)]]
+    numbers = [people.ravel().tolist()] + ([met.ravel().tolist()] if where else [])
+    lines += [[*cell, *values] for cell, *values in zip(product(*labels), *numbers, strict=True)]
+    write_csv(options.out, lines)
+    say(f"wrote {options.out}: {rows} rows of TRUE counts, not for publication")
+
+
+def _labels_of(attribute: Attribute) -> list[str]:
+    if not isinstance(attribute, ItemAttribute):
+        raise ValueError(f"{attribute.name} is text, and has no list of labels: count by others")
+    return list(attribute.item_labels)
+
+
+def _mask(attribute: Attribute, given: Any) -> Integers:
+    """1 for the items that meet a condition, else 0."""
+    asked, mask = attribute.asked(given), np.zeros(attribute.size, dtype=np.int64)
+    if isinstance(asked, Span):
+        first, last = float(asked.first), float(asked.last)
+        if first % 1 or last % 1:
+            raise InvalidQuestion(
+                f"--where: {attribute.name} {given} ends within a bin, where people cannot be told"
+                " apart: ask for whole bins"
+            )
+        mask[int(first) : int(last)] = 1
+    else:
+        mask[np.atleast_1d(asked)] = 1
+    return mask
 
 
 # ------------------------------------------------------------------------------------------------
