@@ -127,7 +127,9 @@ def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
     text = PAGES["count-tables.md"].read_text(encoding="utf-8")
     table, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     (tmp_path / "wards.csv").write_text(table)
-    first, second = commands_in(text)
+    # What begins with a file of people is run by the tests of `count`
+    first, counted, released, second = commands_in(text)
+    assert (counted[0], released[2:4]) == ("count", ["--count", "count"])
     assert main(first) == 0
     assert capsys.readouterr().out.startswith(shown)
     assert main(second) == 0, capsys.readouterr().err
