@@ -127,6 +127,7 @@ class Attribute(ABC):
     def _column(self, values: Any) -> Column:
         """Return a column with labels for the codes of a file, and nothing for missing ones."""
         column = values if isinstance(values, Column) else Column(self.name, values)
+        column = column.declared()
         if self.missing_codes:
             column = column.without(self._codes)
         return column.labelled(self._has_label)

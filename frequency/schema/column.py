@@ -116,13 +116,14 @@ class Column:
     """A column of a table: every container reads as a list of its values would.
 
     A Series of a library that narwhals reads, an array of pyarrow or NumPy, or a list; ``name`` is
-    what errors call it, ``labels`` what a file says that its codes mean. UnknownColumn for what is
-    no column, or one of a type that holds no texts, numbers, truths, dates or times.
+    what errors call it. ``notes`` are what a file says of it: of "labels" pairs of a code and its
+    label, of "missing" the codes of missing values. UnknownColumn for what is no column, or one of
+    a type that holds no texts, numbers, truths, dates or times.
     """
 
-    def __init__(self, name: str, values: Any, labels: Mapping[Any, str] | None = None) -> None:
+    def __init__(self, name: str, values: Any, notes: Mapping[str, Any] | None = None) -> None:
         self.name = name
-        self.labels = labels or {}
+        self.notes = notes or {}
         # Exactly one of these three holds the column:
         self._series: Any = None  # texts or truths, of a library that finds the different ones
         self._coded: tuple[Items, Column] | None = None  # places in a column of categories
@@ -241,23 +242,28 @@ class Column:
         cell = plain(self._array[row] if self._series is None else self._series[row])
         return None if is_nothing(cell) else cell
 
+    def declared(self) -> Column:
+        """The column with no values in the place of those that its file declares missing."""
+        codes = self.notes.get("missing", ())
+        return self.without(MissingCodes(codes)) if codes else self
+
     def without(self, codes: MissingCodes) -> Column:
         """The column with no values in the place of codes of missing ones."""
         if self._coded is None and self._array.dtype.kind in "iuf":
             missing = codes.among(self._array)
             if not missing.any():
                 return self
-            rest = Column(self.name, self._array, self.labels)
+            rest = Column(self.name, self._array, self.notes)
             rest._absent = missing if self._absent is None else missing | self._absent
             return rest
         return self._changed(lambda value: None if value in codes else value)
 
     def labelled(self, known: Callable[[str], bool]) -> Column:
         """The column with labels in the place of codes whose label is known."""
-        if not self.labels:
-            return self
         # As they are written: beside missing values with a name all codes of a column are texts
-        labels = {_spelt(code): label for code, label in self.labels.items() if known(label)}
+        labels = {
+            _spelt(code): label for code, label in self.notes.get("labels", ()) if known(label)
+        }
         return self._changed(lambda value: labels.get(_spelt(value), value)) if labels else self
 
     def _changed(self, change: Callable[[Any], Any]) -> Column:
@@ -266,7 +272,7 @@ class Column:
         changed = [change(value) for value in values]
         if all(new is old for new, old in zip(changed, values, strict=True)):
             return self
-        result = Column(self.name, [], self.labels)
+        result = Column(self.name, [], self.notes)
         present = np.array([value is not None for value in changed] + [False])
         result._coded = np.where(present[codes], codes, -1), Column(self.name, changed)
         return result
@@ -642,8 +648,7 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
                 f" to columns, got a {type(table).__name__}"
             )
     require_columns(names, there)
-    labels = [dict(map(tuple, notes_in(table, name).get("labels", ()))) for name in names]
-    columns = [Column(name, column(name), each) for name, each in zip(names, labels, strict=True)]
+    columns = [Column(name, column(name), notes_in(table, name)) for name in names]
     lengths = {len(each) for each in columns}
     if len(lengths) > 1:
         raise UnknownColumn(

@@ -22,7 +22,6 @@ from frequency.schema.attribute import (
 )
 from frequency.schema.column import (
     Column,
-    MissingCodes,
     NumberForm,
     TimeForm,
     is_no_value,
@@ -188,11 +187,12 @@ class _Seen:
         if self.unread:
             return
         try:
-            column = Column(name, values, self.labels)
+            notes = {"labels": [*self.labels.items()], "missing": self.codes}
+            column = Column(name, values, notes)
             if self.codes:
                 if any(isinstance(code, str) for code in self.codes):
                     self.named |= {*self.codes}.intersection(map(_written, column.factors().values))
-                column = column.without(MissingCodes(self.codes))
+                column = column.declared()
             codes, values_of_codes = column.labelled(lambda label: True).factors()
         except InvalidCell as error:
             self.unread = f"{shown(error.value)} is not {error.expected}"

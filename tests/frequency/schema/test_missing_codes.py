@@ -173,6 +173,15 @@ def test_rows_of_spss_and_of_csv_are_the_same_items(survey, tmp_path):
     assert found[0][1].tolist() == [18, 44, 44, 27, 0, 43]
 
 
+def test_what_a_file_declares_missing_is_missing_whatever_the_schema_says(survey):
+    """Else -1 would be clipped into the first bin."""
+    age = Numeric("age", low=0, high=120, whole=True, missing="item", outside="clip")
+    (block,) = blocks(survey)
+    coded = Schema([age]).encode(block)
+    assert coded.columns[0].tolist() == [35, 121, 121, 44, 17, 60]
+    assert coded.clipped == {}
+
+
 def test_missing_values_of_stata_come_by_name(tmp_path):
     frame = pd.DataFrame({"answer": [1.0, 2.0, 1.0, np.nan], "years": [3, 4, 5, 6]})
     pyreadstat.write_dta(
