@@ -1,0 +1,157 @@
+"""The same people in every format are the same items, for every kind of attribute."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pyreadstat
+import pytest
+
+from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
+from frequency.storage.table import blocks
+
+SCHEMA = Schema(
+    [
+        Categorical("sex", ["male", "female", "3"], missing="item", missing_codes=[9]),
+        Categorical("town", ["Köln", "01", "A, B"], missing="item", outside="item"),
+        Boolean("smokes", missing="item"),
+        Numeric("age", low=0, high=120, whole=True, missing="item", missing_codes=["97:99", -1]),
+        Numeric("pay", [-10, 0, 12.5, 1e3, 1e6], missing="item", outside="item"),
+        Dates("born", "2010-01-01", "2013-12-31", "month", missing="item", outside="item"),
+        Text("code", 6, missing="item"),
+    ]
+)
+
+ROWS = [
+    ("male", "Köln", True, 35, 12.5, dt.date(2013, 3, 4), "007"),
+    ("female", "01", False, 0, -3.25, dt.date(2010, 1, 1), "x y"),
+    (None, None, None, None, None, None, "z"),  # no row of a workbook is empty
+    ("3", "A, B", True, 120, 999999.5, dt.date(2013, 12, 31), "a"),
+    ("male", "Ulm", False, 98, 2e7, dt.date(2001, 2, 28), "b"),
+    ("9", "Köln", True, -1, 0.0, dt.date(2012, 2, 29), None),
+]
+
+NAMES = SCHEMA.names
+
+CODES = {"male": 1.0, "female": 2.0, "3": 3.0, "9": 9.0}
+
+EXPECTED = {
+    "sex": [0, 1, 3, 2, 0, 3],
+    "town": [0, 1, 4, 2, 3, 0],
+    "smokes": [1, 0, 2, 1, 0, 1],
+    "age": [35, 0, 121, 120, 121, 121],
+    "pay": [2, 0, 5, 3, 4, 1],
+    "born": [38, 0, 49, 47, 48, 25],
+    "code": ["007", "x y", "z", "a", "b", ""],
+}
+
+
+def frame():
+    return pd.DataFrame(ROWS, columns=NAMES)
+
+
+def texts():
+    """As a CSV file has them."""
+
+    def text(value):
+        return "" if value is None else str(value).lower() if isinstance(value, bool) else value
+
+    return pd.DataFrame([[text(value) for value in row] for row in ROWS], columns=NAMES)
+
+
+def coded():
+    """As programs for statistics have them: codes with labels, and codes of missing values."""
+    table = frame()
+    table["sex"] = table["sex"].map(CODES)
+    table["smokes"] = table["smokes"].map({True: 1.0, False: 0.0})
+    for name in ("age", "pay"):
+        table[name] = table[name].astype(float)
+    return table
+
+
+def arrow():
+    columns = [pa.array(column) for column in zip(*ROWS, strict=True)]
+    return pa.table(dict(zip(NAMES, columns, strict=True)))
+
+
+def csv(path, separator=",", encoding="utf-8"):
+    texts().to_csv(path, index=False, sep=separator, encoding=encoding)
+
+
+def sav(path):
+    pyreadstat.write_sav(
+        coded(),
+        path,
+        variable_value_labels={"sex": {1: "male", 2: "female", 9: "no answer"}},
+        missing_ranges={"sex": [9], "age": [{"lo": 97, "hi": 99}, -1]},
+    )
+
+
+def dta(path):
+    labels = {"sex": {1: "male", 2: "female"}}
+    pyreadstat.write_dta(
+        coded().replace({"town": {None: ""}, "code": {None: ""}}),
+        path,
+        variable_value_labels=labels,
+    )
+
+
+def xlsx(path):
+    frame().to_excel(path, index=False)
+
+
+WRITTEN = {
+    "a.csv": csv,
+    "a.tsv": lambda path: csv(path, "\t"),
+    "semicolons.csv": lambda path: csv(path, ";"),
+    "a.csv.gz": csv,
+    "a.parquet": lambda path: pq.write_table(arrow(), path),
+    "a.arrow": lambda path: feather.write_feather(arrow(), path),
+    "a.xlsx": xlsx,
+    "a.sav": sav,
+    "a.zsav": lambda path: pyreadstat.write_sav(
+        coded(), path, compress=True, variable_value_labels={"sex": {1: "male", 2: "female"}}
+    ),
+    "a.dta": dta,
+}
+
+
+def items_of(tables):
+    encoded = [SCHEMA.encode(table).columns for table in tables]
+    return {
+        name: np.concatenate([columns[place] for columns in encoded]).tolist()
+        for place, name in enumerate(NAMES)
+    }
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_files(name, tmp_path):
+    WRITTEN[name](tmp_path / name)
+    assert items_of(blocks(tmp_path / name)) == EXPECTED
+
+
+def test_transport_files_of_sas_without_labels(tmp_path):
+    """Which have neither labels of values nor missing texts: codes and blanks."""
+    table = coded().assign(sex=frame()["sex"].fillna(""), town=frame()["town"].fillna(""))
+    pyreadstat.write_xport(table.assign(code=table["code"].fillna("")), tmp_path / "a.xpt")
+    assert items_of(blocks(tmp_path / "a.xpt")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        frame(),
+        frame().convert_dtypes(),
+        texts(),
+        pl.DataFrame(ROWS, schema=[*NAMES], orient="row", strict=False),
+        arrow(),
+        {name: list(column) for name, column in zip(NAMES, zip(*ROWS, strict=True), strict=True)},
+    ],
+    ids=["pandas", "pandas of its own types", "texts", "polars", "pyarrow", "lists"],
+)
+def test_tables(table):
+    assert items_of([table]) == EXPECTED
