@@ -227,8 +227,8 @@ class QuantileRelease:
     def predicted_error(self) -> float:
         """The root mean square of the rank errors, in users.
 
-        A draw errs by a Laplace variable, and a quantile of users between two others as these do,
-        in proportion to its distances.
+        A draw errs by a discrete Laplace variable, exactly so for medians of different values, and
+        a quantile of users between two others as these do, in proportion to its distances.
         """
         share = float(fraction(self.epsilon, "epsilon")) / self.rounds
         variances = {Fraction(0): 0.0, Fraction(1): 0.0}
@@ -239,7 +239,8 @@ class QuantileRelease:
                 middle = len(asked) // 2
                 wanted = asked[middle]
                 t = float((wanted - low) / (high - low)) if high > low else 0.5
-                draw_variance = 2 * (2 * max(t, 1 - t) / share) ** 2
+                rate = share / (2 * max(t, 1 - t))  # the loss by a user more, in units of epsilon
+                draw_variance = 0.5 * (1 / math.sinh(rate / 2)) ** 2
                 variances[wanted] = (
                     draw_variance + (1 - t) ** 2 * variances[low] + t**2 * variances[high]
                 )

@@ -23,7 +23,10 @@ def simulate(tmp_path, monkeypatch, capsys):
     Path("people.csv").write_text("age,pay\n" + "".join(f"{age},1\n" for age in AGES))
 
     def run(line):
-        code = main(["simulate", *line.split()])
+        try:
+            code = main(["simulate", *line.split()])
+        except SystemExit as stopped:  # an option of another form
+            code = stopped.code
         return code, *capsys.readouterr()
 
     return run

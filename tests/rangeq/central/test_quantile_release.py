@@ -175,3 +175,12 @@ def test_products_beyond_64_bits() -> None:
         return np.full(size, 1 << 61, dtype=np.uint64)
 
     assert drawn(part, q, weights, source) == drawn(part_fine, fine, weights, source)
+
+
+@pytest.mark.parametrize("epsilon", ["1/5", 1, 3, 6])
+def test_the_predicted_error_is_that_of_what_is_drawn(epsilon) -> None:
+    """Of the median of different values, by its exact law: not that of continuous noise."""
+    release = QuantileRelease(401, (Fraction(1, 2),), epsilon)
+    chances = law(release, list(range(400)), Fraction(1, 2), 401)
+    square = sum(chance * (place - 200) ** 2 for place, chance in enumerate(chances))
+    assert release.predicted_error() == pytest.approx(float(square) ** 0.5, rel=0.01)
