@@ -20,6 +20,7 @@ from frequency.schema import Attribute, Encoded, Schema
 from frequency.schema.attribute import ItemAttribute, Span
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting import Ledger
+from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2
 from mechdesign.base import (
     Integers,
     ProgressMeter,
@@ -51,6 +52,7 @@ from mechdesign.cli.options import (
 from mechdesign.planning.planner import plan
 from mechdesign.tables.axes import read_groups
 from rangeq.central import (
+    DenseStrategy,
     MatrixMechanism,
     RegionEstimate,
     Regions,
@@ -63,6 +65,7 @@ from rangeq.central import (
     workload_optimal,
 )
 from rangeq.central.inputs import cells_along
+from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.release import promised
 from rangeq.cli.answering import EstimateSource
@@ -116,7 +119,7 @@ def run_curate(options: argparse.Namespace) -> None:
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
         counts = count_cells(schema, _encoded(options, schema))
-    mechanism = choose()
+    mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
@@ -136,6 +139,18 @@ def run_curate(options: argparse.Namespace) -> None:
     if options.save_strategy:
         save_strategy(options.save_strategy, mechanism.strategy)
         say(f"wrote {options.save_strategy}")
+
+
+def _on_a_fine_grid(mechanism: Any) -> Any:
+    """The same numbers in finer units, if only so a ledger knows what Gaussian noise costs."""
+    # Little noise on small integers has less variance, and more is known of noise on large ones
+    strategy = getattr(mechanism, "strategy", None)
+    if not isinstance(strategy, DenseStrategy) or isinstance(mechanism.promise, Privacy):
+        return mechanism
+    if mechanism.noise.sigma2 >= LEAST_SIGMA2:
+        return mechanism
+    finer = DenseStrategy(strategy.matrix << SCALE_BITS, strategy.sizes)
+    return MatrixMechanism(finer, mechanism.promise)
 
 
 def _chooser(

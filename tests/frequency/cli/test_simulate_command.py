@@ -24,7 +24,7 @@ def simulate(tmp_path, monkeypatch, capsys):
 
     def run(line):
         try:
-            code = main(["simulate", *line.split()])
+            code: object = main(["simulate", *line.split()])
         except SystemExit as stopped:  # an option of another form
             code = stopped.code
         return code, *capsys.readouterr()

@@ -223,6 +223,11 @@ def test_gaussian_noise_is_spent_from_a_ledger_with_a_delta(strategic, capsys):
     assert 0 <= budget.left() < 1e-6
     assert strategic("--rho", "0.1", *asked, out="b.release") == 1
     assert "remains" in capsys.readouterr().err
+    # So little noise is best on small integers, and paid for on large ones
+    large = Ledger.open("large.json", epsilon="60", delta="1e-6")
+    words = ("--strategy", "best", "--workload", "cells", "--ledger", "large.json")
+    assert strategic("--rho", "8", *words, out="c.release") == 0
+    assert 0 < large.left() < 50
     pure = Ledger.open("pure.json", epsilon="1")
     refused = ("--strategy", "best", "--ledger", "pure.json")
     assert strategic("--rho", "0.1", *refused, out="b.release") == 2
