@@ -213,9 +213,11 @@ class _Seen:
 
     def _add(self, value: Any) -> None:
         self.truths = self.truths and truth_of(value) is not None
+        if not isinstance(value, str):
+            self.forms.clear()
         for form, (least, most) in list(self.forms.items()):
             read = form.read(value) if isinstance(form, NumberForm) else _as_date(value, form)
-            if read is None or not isinstance(value, str):
+            if read is None:
                 del self.forms[form]
             else:
                 self.forms[form] = (
@@ -384,8 +386,8 @@ class _Seen:
         return Dates(name, first, last, every, outside="clip", **policy)
 
 
-def _as_date(value: Any, form: str) -> np.datetime64 | None:
-    time = TimeForm((form,)).read(value) if isinstance(value, str) else None
+def _as_date(text: str, form: str) -> np.datetime64 | None:
+    time = TimeForm((form,)).read(text)
     return None if time is None else time.astype("datetime64[s]")
 
 

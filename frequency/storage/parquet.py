@@ -43,6 +43,7 @@ from mechdesign.base import (
     digest_of,
     from_json,
     list_of,
+    needing,
     opened,
     record,
     row_of,
@@ -50,14 +51,9 @@ from mechdesign.base import (
     whole_number,
 )
 
-try:
+with needing("reports in Parquet files need pyarrow", "storage"):
     import pyarrow as pa
     import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError(
-        "reports in Parquet files need pyarrow, of the extra 'storage': "
-        "in a clone, pip install '.[storage]'"
-    ) from error
 
 FORMAT, VERSION, OTHERS_VERSION = "mechdesign.reports", 2, 3
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from mechdesign.base import Floats, Rational, ball, brief, fraction, precision
+from mechdesign.base import Floats, Rational, ball, brief, fraction, precision, rational_of
 from mechdesign.exceptions import UnboundedRatio
 from mechdesign.privacy import exact_epsilon
 
@@ -504,25 +504,19 @@ def exp_below(epsilon: Fraction) -> Fraction:
     """Return a rational number from 1 to e^epsilon, nearly equal to that up to epsilon 2^20."""
     # Beyond 2^20 it is the same as there.
     with precision(_BITS + 16):
-        return max(Fraction(1), _fraction(ball(min(epsilon, _LIMIT)).exp().lower()))
+        return max(Fraction(1), rational_of(ball(min(epsilon, _LIMIT)).exp().lower()))
 
 
 def exp_above(epsilon: Fraction) -> Fraction:
     """Return a rational number of at least e^epsilon, nearly equal to it."""
     with precision(_BITS + 16):
-        return _fraction(ball(epsilon).exp().upper()) if epsilon else Fraction(1)
+        return rational_of(ball(epsilon).exp().upper()) if epsilon else Fraction(1)
 
 
 def log_above(ratio: Fraction) -> float:
     """Return the logarithm, rounded up."""
     with precision(_BITS):
         return float_above(ball(ratio).log()) if ratio != 1 else 0.0
-
-
-def _fraction(x: arb) -> Fraction:
-    """Return an exact ball as a rational number."""
-    mantissa, exponent = x.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 @precision()

@@ -89,6 +89,7 @@ from .numbers import (
     one_thread,
     posterior_root,
     precision,
+    rational_of,
     whole,
 )
 from .table_columns import notes_of
@@ -103,6 +104,7 @@ from .text import (
     integer_to_text,
     listed,
     meant,
+    needing,
     percent,
     plain_name,
     printable,
@@ -180,6 +182,7 @@ __all__ = [
     "mark_numbers",
     "matching",
     "meant",
+    "needing",
     "notes_of",
     "one_of",
     "one_thread",
@@ -194,6 +197,7 @@ __all__ = [
     "posterior_root",
     "precision",
     "printable",
+    "rational_of",
     "reason",
     "record",
     "replacing",

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mechdesign.base.files import opened, replacing
+from mechdesign.base.text import needing
 from mechdesign.exceptions import InvalidTable, NoRows
 
 #: What may separate cells. If two split a header into equally many, the first is taken.
@@ -116,13 +117,8 @@ class Utf8Stream(io.RawIOBase):
         if self._packed == "gzip":
             self._stream = self._files.enter_context(gzip.GzipFile(fileobj=self._stream))
         elif self._packed:
-            try:
+            with needing(f"{source}: files of Zstandard need pyarrow", "storage"):
                 import pyarrow as pa
-            except ImportError as error:
-                raise ImportError(
-                    f"{source}: files of Zstandard need pyarrow, of the extra 'storage': in a"
-                    " clone, pip install '.[storage]'"
-                ) from error
             packed = pa.PythonFile(self._stream, mode="r")
             self._stream = self._files.enter_context(pa.CompressedInputStream(packed, "zstd"))
         self._encoding = encoding if codecs.lookup(encoding or _UTF8).name != _UTF8 else ""

@@ -161,6 +161,12 @@ def precision(bits: int = 53) -> Iterator[None]:
             ctx.prec = before
 
 
+def rational_of(x: arb) -> Fraction:
+    """Return a ball without radius as a rational number."""
+    mantissa, exponent = x.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
 def ball(x: Fraction) -> arb:
     """A rational number as a ball of the present precision."""
     return arb(fmpq(x.numerator, x.denominator))

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from mechdesign.base.files import opened
 from mechdesign.base.table_columns import TableFile, noted, text_of
+from mechdesign.base.text import needing
 from mechdesign.exceptions import InvalidTable
 
 _READERS = {
@@ -98,13 +99,8 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
     OSError
         The file cannot be read.
     """
-    try:
+    with needing(f"{source}: files of SPSS, Stata and SAS need pyreadstat", "stats"):
         import pyreadstat
-    except ImportError as error:
-        raise ImportError(
-            f"{source}: files of SPSS, Stata and SAS need pyreadstat, of the extra 'stats': in a"
-            " clone, pip install '.[stats]'"
-        ) from error
     with opened(source) as stream:
         if _ENCRYPTED in stream.read(64):
             raise InvalidTable(

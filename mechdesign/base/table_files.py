@@ -29,17 +29,13 @@ from mechdesign.base.csv_rows import (
 from mechdesign.base.files import opened
 from mechdesign.base.statistics_files import opened_statistics
 from mechdesign.base.table_columns import TableFile, notes_of, text_of
-from mechdesign.base.text import listed
+from mechdesign.base.text import listed, needing
 from mechdesign.exceptions import InvalidTable
 
-try:
+with needing("tables in files need pyarrow", "storage"):
     import pyarrow as pa
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
-except ImportError as error:
-    raise ImportError(
-        "tables in files need pyarrow, of the extra 'storage': in a clone, pip install '.[storage]'"
-    ) from error
 
 #: Bytes of CSV that are parsed at a time, of which rows may have as many; rows of other formats.
 _CHUNK, _BATCH = 1 << 20, 1 << 15
@@ -112,8 +108,10 @@ def _text_rows(table: TableFile) -> Iterator[tuple[list[str], int]]:
     for batch in table.read(range(len(table.names))):
         columns = []
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            labels = dict(map(tuple, notes_of(field).get("labels", ())))
-            columns.append([labels.get(value) or text_of(value) for value in column.to_pylist()])
+            # As they are written: beside missing values with a name all codes are texts
+            labels = {text_of(code): label for code, label in notes_of(field).get("labels", ())}
+            texts = map(text_of, column.to_pylist())
+            columns.append([labels.get(text) or text for text in texts])
         for row in zip(*columns, strict=True):
             yield [*row], number
             number += 1
@@ -323,13 +321,8 @@ def _ipc(stream: IO[bytes], options: Any) -> Any:
 @contextmanager
 def _workbook(source: Path, sheet: str | None) -> Iterator[TableFile]:
     """A sheet of a workbook, which is in memory as a whole."""
-    try:
+    with needing(f"{source}: workbooks need python-calamine", "stats"):
         import python_calamine as calamine
-    except ImportError as error:
-        raise ImportError(
-            f"{source}: workbooks need python-calamine, of the extra 'stats': in a clone, pip"
-            " install '.[stats]'"
-        ) from error
     with opened(source) as stream:
         try:
             with calamine.CalamineWorkbook.from_filelike(stream) as book:

@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from textwrap import fill
@@ -155,6 +156,17 @@ def brief(value: Fraction | float, digits: int = 6) -> str:
 def filled(text: str, width: int) -> str:
     """A paragraph in lines of at most that many characters; no line begins with a % sign."""
     return fill(text.replace(" %", "\N{NO-BREAK SPACE}%"), width).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say which extra has a library that an import inside does not find: as an ImportError."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{what}, of the extra {extra!r}: in a clone, pip install '.[{extra}]'"
+        ) from error
 
 
 def rounded_up(value: Fraction, digits: int = 3) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -420,23 +420,20 @@ def _write_table(
             statement += f"\n{options.cap}: so many or more"
         PublishedTable(release.axes, numbers, title, statement).save(options.table)
         return
-    rows = zip(release.axes.cells(), *map(_texts(options.cap), numbers.items()), strict=True)
+    texts = [_texts(name, values, options.cap) for name, values in numbers.items()]
+    rows = zip(release.axes.cells(), *texts, strict=True)
     lines = [[*names, *(untaken(name, names) for name in numbers)]]
     lines += [[*labels, *cells] for labels, *cells in rows]
     write_csv(options.table, lines, spreadsheet=options.spreadsheet)
 
 
-def _texts(cap: int | None) -> Callable[[tuple[str, Any]], list[str]]:
-    """Return what writes a column of a table, by its name and numbers."""
-
-    def texts(column: tuple[str, Any]) -> list[str]:
-        name, numbers = column
-        if numbers.dtype.kind == "f":
-            return [f"{value:{'+' if name == 'measured bias' else ''}.2f}" for value in numbers]
-        most = None if name == "low" else cap
-        return [f"{n}" if most is None or n < most else f"{most} or more" for n in numbers]
-
-    return texts
+def _texts(name: str, numbers: Any, cap: int | None) -> list[str]:
+    """A column of numbers as a table of text has it."""
+    if numbers.dtype.kind == "f":
+        sign = "+" if name == "measured bias" else ""
+        return [f"{number:{sign}.2f}" for number in numbers]
+    most = None if name == "low" else cap
+    return [f"{n}" if most is None or n < most else f"{most} or more" for n in numbers]
 
 
 # ------------------------------------------------------------------------------------------------

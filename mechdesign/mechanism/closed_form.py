@@ -20,7 +20,17 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from flint import arb, fmpq
 
-from mechdesign.base import BitSource, Integers, ball, brief, exact, precision, set_fields, whole
+from mechdesign.base import (
+    BitSource,
+    Integers,
+    ball,
+    brief,
+    exact,
+    precision,
+    rational_of,
+    set_fields,
+    whole,
+)
 from mechdesign.exceptions import TooLarge
 from mechdesign.mechanism.values import LARGEST, Counts, Unbounded, Values
 from mechdesign.noise.discrete import DiscreteLaplace
@@ -149,8 +159,7 @@ class Law(ABC):
                 if value.rad() <= arb(2) ** -_ROUNDED * abs(value) or abs(value) <= least:
                     if not abs(value) > least:
                         return Fraction(value != 0, 1 << _LEAST)
-                    digits, exponent = value.upper().man_exp()
-                    return Fraction(int(digits)) * Fraction(2) ** int(exponent)
+                    return rational_of(value.upper())
             bits *= 2
 
     def _above(self, formula: Callable[[Number], Number], level: Fraction) -> bool:

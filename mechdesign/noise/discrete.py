@@ -39,6 +39,12 @@ _TAIL_BITS = 40  # the negative binary logarithm of the probability beyond the t
 _DIGIT = 6  # the bits of a digit of U; a digit has a table of 2^6 powers
 
 
+def laplace_variance(rate: float) -> float:
+    """The variance of discrete Laplace noise with alpha = exp(-rate), in floats."""
+    # 2 alpha / (1 - alpha)^2 = 1 / (cosh(rate) - 1): by sines little cancels, and nothing overflows
+    return 0.5 * (1 / math.sinh(rate / 2)) ** 2
+
+
 class DiscreteLaplace:
     """The distribution with ``Pr[X = x]`` proportional to ``alpha^|x|`` on the integers.
 

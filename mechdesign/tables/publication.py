@@ -18,7 +18,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base import comma_separated, replacing, untaken
+from mechdesign.base import comma_separated, needing, replacing, untaken
 from mechdesign.tables.axes import Axes
 
 #: What an Excel sheet holds, and a cell of it.
@@ -42,6 +42,10 @@ STRUCTURE = "MECHDESIGN:COUNTS(1.0)"
 
 # By the names of numbers here; others have theirs in capitals.
 _SDMX = {"estimate": "OBS_VALUE", "standard error": "STD_ERROR"}
+
+# The columns before those of the axes, and after those of the numbers.
+_SDMX_BEFORE = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
+_SDMX_AFTER = ("OBS_STATUS", "CONF_STATUS")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,22 +152,19 @@ class PublishedTable:
 
     def sdmx_csv(self) -> bytes:
         """Return the table as SDMX-CSV 2.0.0, of codes, or of codes with labels."""
-        ids = _codes(self.axes.names)
+        names = [_SDMX.get(name, _code(name).upper()) for name in self.numbers]
+        ids = _codes(self.axes.names, {*_SDMX_BEFORE, *names, *_SDMX_AFTER})
         codes = [dict(zip(each, _codes(each), strict=True)) for each in self.axes.labels]
         plain = all(code == label for each in codes for label, code in each.items())
-        names = [_SDMX.get(name, _code(name).upper()) for name in self.numbers]
         lines = [
             [
-                "STRUCTURE",
-                "STRUCTURE_ID",
-                "ACTION",
+                *_SDMX_BEFORE,
                 *(
                     code if code == name else f"{code}: {name}"
                     for name, code in zip(self.axes.names, ids, strict=True)
                 ),
                 *names,
-                "OBS_STATUS",
-                "CONF_STATUS",
+                *_SDMX_AFTER,
             ]
         ]
         for labels, numbers in zip(self.axes.cells(), self._texts(), strict=True):
@@ -216,13 +217,8 @@ class PublishedTable:
             raise ValueError(
                 f"a label has more than {_MOST_CHARACTERS} characters, an Excel cell's"
             )
-        try:
+        with needing("Excel files need XlsxWriter", "office"):
             from xlsxwriter import Workbook
-        except ImportError as error:
-            raise ImportError(
-                "Excel files need XlsxWriter, of the extra 'office': in a clone, pip install"
-                " '.[office]'"
-            ) from error
 
         stream = io.BytesIO()
         with Workbook(stream, {"in_memory": True}) as book:
@@ -302,13 +298,14 @@ def _code(text: str) -> str:
     return code if _CODE.fullmatch(code) else "X"
 
 
-def _codes(texts: tuple[str, ...]) -> list[str]:
-    """Different codes for different texts: the text itself where it is one."""
+def _codes(texts: tuple[str, ...], reserved: Collection[str] = ()) -> list[str]:
+    """Different codes for different texts, none of the reserved ones: the text where it is one."""
     codes: list[str] = []
-    taken = {text for text in texts if _CODE.fullmatch(text)}
+    kept = {text for text in texts if _CODE.fullmatch(text)}.difference(reserved)
+    taken = kept.union(reserved)
     for text in texts:
         code, number = text, 1
-        if text not in taken:
+        if text not in kept:
             code = base = _code(text)
             while code in taken:
                 number += 1

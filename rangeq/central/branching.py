@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mechdesign.base import Floats, Rational, whole
+from mechdesign.noise.discrete import laplace_variance
 from rangeq.central.hierarchy import CentralFlat
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.core import BoxTree, LevelInference, pairs_in_blocks, queries, tree_over
@@ -145,8 +146,7 @@ _Noise: TypeAlias = Callable[[int], float]
 
 
 def _drawn(epsilon: float, levels: int) -> float:
-    # Discrete Laplace noise: 1 / (cosh(e) - 1), by sines so that little cancels
-    return 0.5 * (1 / math.sinh(epsilon / levels / 2)) ** 2
+    return laplace_variance(epsilon / levels)
 
 
 def _continuous(epsilon: float, levels: int) -> float:

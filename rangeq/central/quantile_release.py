@@ -34,6 +34,7 @@ from mechdesign.base import (
     shown,
     whole,
 )
+from mechdesign.noise.discrete import laplace_variance
 from mechdesign.symbolic import BudgetShare, CompositionProof, ExponentialProof, ProcessedProof
 from mechdesign.symbolic.semialgebraic import ALPHA, rational
 from rangeq.central.estimate import CentralEstimate, Errors
@@ -240,7 +241,7 @@ class QuantileRelease:
                 wanted = asked[middle]
                 t = float((wanted - low) / (high - low)) if high > low else 0.5
                 rate = share / (2 * max(t, 1 - t))  # the loss by a user more, in units of epsilon
-                draw_variance = 0.5 * (1 / math.sinh(rate / 2)) ** 2
+                draw_variance = laplace_variance(rate)
                 variances[wanted] = (
                     draw_variance + (1 - t) ** 2 * variances[low] + t**2 * variances[high]
                 )

@@ -65,8 +65,8 @@ from rangeq.central import (
     workload_optimal,
 )
 from rangeq.central.inputs import cells_along
-from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS
 from rangeq.central.matrix_mechanism.mechanism import Promise
+from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
 from rangeq.central.release import promised
 from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import COLLECTED, source_of
@@ -149,7 +149,8 @@ def _on_a_fine_grid(mechanism: Any) -> Any:
         return mechanism
     if mechanism.noise.sigma2 >= LEAST_SIGMA2:
         return mechanism
-    finer = DenseStrategy(strategy.matrix << SCALE_BITS, strategy.sizes)
+    spare = (LARGEST_ENTRY // int(np.abs(strategy.matrix).max())).bit_length() - 1
+    finer = DenseStrategy(strategy.matrix << spare, strategy.sizes)
     return MatrixMechanism(finer, mechanism.promise)
 
 
@@ -283,14 +284,15 @@ def run_count(options: argparse.Namespace) -> None:
     both = next((name for name in where if name in by), None)
     if both is not None:
         raise ValueError(f"{both} is in --by and in --where: say it in one of them")
-    labels = [_labels_of(attribute) for attribute in by]
-    if (rows := math.prod(map(len, labels))) > _LARGEST_COUNTED:
+    counted = schema.project([*by.names, *where])
+    cells_along(counted)  # text, which has no list of labels, is refused
+    labels = [attribute.item_labels for attribute in by if isinstance(attribute, ItemAttribute)]
+    if (rows := math.prod(by.sizes)) > _LARGEST_COUNTED:
         raise ValueError(
             f"{rows} combinations of labels are more than {_LARGEST_COUNTED}: count by fewer"
             " attributes, or by wider bins"
         )
     masks = [_mask(schema[name], given) for name, given in where.items()]
-    counted = schema.project([*by.names, *where])
     with ProgressMeter("count"):
         cells = count_cells(counted, _encoded(options, counted))
     # One condition after the other, from the last axis
@@ -305,12 +307,6 @@ def run_count(options: argparse.Namespace) -> None:
     lines += [[*cell, *values] for cell, *values in zip(product(*labels), *numbers, strict=True)]
     write_csv(options.out, lines)
     say(f"wrote {options.out}: {rows} rows of TRUE counts, not for publication")
-
-
-def _labels_of(attribute: Attribute) -> list[str]:
-    if not isinstance(attribute, ItemAttribute):
-        raise ValueError(f"{attribute.name} is text, and has no list of labels: count by others")
-    return list(attribute.item_labels)
 
 
 def _mask(attribute: Attribute, given: Any) -> Integers:

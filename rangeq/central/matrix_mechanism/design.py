@@ -404,19 +404,19 @@ def _for_laplace_noise(
     tried: list[Strategy] = []
     if not exchangeable(asked):
         _require_short(asked)
+    dense = asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1
+    gram, error = gram_of(asked) if dense else (np.zeros((0, 0)), 0.0)
     if exchangeable(asked) and len(asked.sizes) > 1:
         tried.append(marginal_weights(asked))
         # |column|_1 >= |column|_2, so that a strategy for Laplace noise, scaled, is one for
         # Gaussian noise of no larger error: the convex program bounds both
         bound = marginal_optimum(asked)[1]
-    elif asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
-        gram, error = gram_of(asked)
+    elif dense:
         bound = optimal_gram(gram, tolerance, error).bound
     else:
         bound = least_error(asked, tolerance)
     # The dense search is tried beside marginals, too: it may do better where there are few cells
-    if asked.cells <= _LARGEST_DENSE or len(asked.sizes) == 1:
-        gram = gram_of(asked)[0]
+    if dense:
         rows = laplace_strategy(gram)
         rounded = np.rint(rows * 2.0**SCALE_BITS).astype(np.int64)
         tried.append(DenseStrategy(rounded, asked.sizes))

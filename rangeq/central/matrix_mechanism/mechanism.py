@@ -17,7 +17,7 @@ from frequency.core import Answer, normal_quantile
 from mechdesign import Privacy
 from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.accounting.gaussian_loss import GaussianLoss
-from mechdesign.base import Floats, Integers, ball, bit_source, precision
+from mechdesign.base import Floats, Integers, ball, bit_source, precision, rational_of
 from mechdesign.exceptions import PrivacyViolation
 from mechdesign.noise.discrete import (
     LARGEST_SCALE,
@@ -29,13 +29,11 @@ from mechdesign.noise.discrete import (
 from mechdesign.noise.staircase import GroupedNoise
 from rangeq.central.estimate import HistogramMechanism, Summed
 from rangeq.central.inputs import histogram
-from rangeq.central.matrix_mechanism.strategy import Strategy, require_users
+from rangeq.central.matrix_mechanism.strategy import SLACK, Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
 
 #: The promise of a release; two data sets are neighbours when one has one user more.
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
-
-_SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 256
 
@@ -194,7 +192,7 @@ class MatrixMechanism(HistogramMechanism):
         if self.strategy.noise is not None:
             return self.strategy.noise
         # Of a part of epsilon so that rounding alpha keeps the whole
-        share = Fraction(self.promise.epsilon) * _SLACK / self.strategy.l1
+        share = Fraction(self.promise.epsilon) * SLACK / self.strategy.l1
         alpha = Privacy.from_epsilon(share).alpha
         if 1 - alpha < Fraction(1, LARGEST_SCALE):
             raise ValueError(
@@ -444,9 +442,7 @@ class MatrixEstimate(Summed):
 def _power_above(base: Fraction, exponent: int) -> Fraction:
     """A rational number of at least a power, nearly equal to it."""
     with precision(_BITS):
-        top = (ball(base) ** exponent).upper()
-        mantissa, shift = top.man_exp()
-        return Fraction(int(mantissa)) * Fraction(2) ** int(shift)
+        return rational_of((ball(base) ** exponent).upper())
 
 
 # ------------------------------------------------------------------------------------------------

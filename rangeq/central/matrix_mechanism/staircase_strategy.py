@@ -28,18 +28,19 @@ import numpy.typing as npt
 from flint import arb
 
 from mechdesign import Privacy
-from mechdesign.base import Floats, Integers, ball, one_thread, precision
+from mechdesign.base import Floats, Integers, ball, one_thread, precision, rational_of
+from mechdesign.noise.discrete import laplace_variance
 from mechdesign.noise.staircase import MOST_POINTS, GroupedNoise, Staircase, staircase_moments
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
 from rangeq.central.matrix_mechanism.p_identity import cells_in_order, merged_cells
+from rangeq.central.matrix_mechanism.strategy import SLACK
 from rangeq.central.mechanism import CentralMechanism
-
-#: What a rounded alpha may lose of epsilon, so that all groups together keep what is promised.
-SLACK = 1 - Fraction(1, 1 << 23)
 
 _BITS = 128
 
 _LARGEST = (1 << 63) - 1  # of the integers of a file
+
+_SHORT = 64  # the largest power of an alpha that is written out
 
 # A strategy is taken as it is for a promise of which it uses so much
 _NEARLY = 1 - Fraction(1, 1 << 20)
@@ -63,11 +64,6 @@ class StaircaseStrategy(DenseStrategy):
     sizes : int or sequence of int, optional
         As for `DenseStrategy`.
 
-    Attributes
-    ----------
-    noise : GroupedNoise
-        What is added to the numbers.
-
     Raises
     ------
     ValueError
@@ -83,6 +79,8 @@ class StaircaseStrategy(DenseStrategy):
     """
 
     kind: ClassVar[str] = "staircase"
+
+    noise: GroupedNoise  #: What is added to the numbers.
 
     def __init__(
         self,
@@ -102,7 +100,6 @@ class StaircaseStrategy(DenseStrategy):
             laws.append(known.setdefault(key, law))
         if sum(law.numbers for law in laws) != self.rows:
             raise ValueError("the groups of a staircase strategy are those of its numbers")
-        self._laws = laws
         self.noise = GroupedNoise(laws)
 
     @classmethod
@@ -112,15 +109,11 @@ class StaircaseStrategy(DenseStrategy):
         alphas = [law.alpha for law in mechanism.noise if law is not None]
         return cls(matrix, [alphas[i] for i in level], [[[0]]] * len(matrix), mechanism.sizes)
 
-    @property
-    def _alphas(self) -> list[Fraction]:
-        return [law.alpha for law in self._laws]
-
     @cached_property
     def _whitened(self) -> Floats:
         """The inverse of a root of the noise's covariance matrix: (rows, rows), by blocks."""
         result, start = np.zeros((self.rows, self.rows)), 0
-        for law in self._laws:
+        for law in self.noise.laws:
             block = slice(start, start + law.numbers)
             result[block, block] = np.linalg.inv(np.linalg.cholesky(law.covariance))
             start += law.numbers
@@ -144,13 +137,13 @@ class StaircaseStrategy(DenseStrategy):
         return super().inverse @ self._whitened
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
-        mean = np.concatenate([law.mean for law in self._laws])
+        mean = np.concatenate([law.mean for law in self.noise.laws])
         return super().estimate(self._whitened @ (noisy - mean))
 
     @cached_property
     def moved(self) -> Integers:
         """How far a user of each cell moves the numbers of each group: (groups, cells)."""
-        starts = np.cumsum([0, *(law.numbers for law in self._laws[:-1])])
+        starts = np.cumsum([0, *(law.numbers for law in self.noise.laws[:-1])])
         moved: Integers = np.add.reduceat(np.abs(self.matrix), starts, axis=0)
         return moved
 
@@ -160,24 +153,21 @@ class StaircaseStrategy(DenseStrategy):
 
         The product of alpha^-d over the groups, where d is how far the user moves their numbers.
         """
+        alphas = self.noise.alphas
+        kinds = list(dict.fromkeys(alphas))
+        # By equal noise first, as alphas are few and groups may be many
+        place = np.array([kinds.index(alpha) for alpha in alphas])
+        steps = np.stack([self.moved[place == kind].sum(axis=0) for kind in range(len(kinds))])
+        most = int(steps.max())
+        if len(kinds) == 1 and most <= _SHORT:
+            return 1 / kinds[0] ** most  # exactly
         with precision(_BITS):
-            rates = {alpha: -ball(alpha).log() for alpha in set(self._alphas)}
-            columns = np.unique(self.moved, axis=1)
-            # By equal noise first, as alphas are few and groups may be many
-            kinds = list(rates)
-            place = np.array([kinds.index(alpha) for alpha in self._alphas])
-            steps = np.stack([columns[place == kind].sum(axis=0) for kind in range(len(kinds))])
+            rates = [-ball(alpha).log() for alpha in kinds]
             losses = [
-                sum((int(d) * rates[kind] for d, kind in zip(column, kinds, strict=True)), arb(0))
+                sum((int(d) * rate for d, rate in zip(column, rates, strict=True)), arb(0)).upper()
                 for column in np.unique(steps, axis=1).T
             ]
-            largest = max((loss.upper() for loss in losses), key=float)
-            ratio = largest.exp().upper()
-            # An exact power is exact: of one alpha no ball is needed
-            mantissa, shift = ratio.man_exp()
-        if len(kinds) == 1 and (most := int(steps.max())) <= _FEW:
-            return 1 / kinds[0] ** most
-        return Fraction(int(mantissa)) * Fraction(2) ** int(shift)
+            return rational_of(max(losses, key=float).exp().upper())
 
     def keeping(self, promise: object) -> StaircaseStrategy:
         if not isinstance(promise, Privacy):
@@ -189,18 +179,18 @@ class StaircaseStrategy(DenseStrategy):
         if given <= allowed and math.log(given) >= _NEARLY * math.log(allowed):
             return self
         ratio = Fraction(promise.epsilon) * SLACK / Fraction(_log(given))
-        alphas = [_alpha(Fraction(_log(1 / alpha)) * ratio) for alpha in self._alphas]
+        alphas = [_alpha(Fraction(_log(1 / alpha)) * ratio) for alpha in self.noise.alphas]
         return StaircaseStrategy(
-            self.matrix, alphas, [law.points for law in self._laws], self.sizes
+            self.matrix, alphas, [law.points for law in self.noise.laws], self.sizes
         )
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        laws = self._laws
+        laws = self.noise.laws
         return {
             "matrix": self.matrix,
             "groups": np.array([[len(law.points), law.numbers] for law in laws]),
             "points": np.concatenate([law.points.ravel() for law in laws]),
-            "alphas": np.array([[a.numerator, a.denominator] for a in self._alphas]),
+            "alphas": np.array([[a.numerator, a.denominator] for a in self.noise.alphas]),
         }
 
     @classmethod
@@ -231,14 +221,11 @@ class StaircaseStrategy(DenseStrategy):
         )
 
     def __repr__(self) -> str:
-        groups = len(self._laws)
+        groups = len(self.noise.laws)
         return (
             f"<StaircaseStrategy of {self.rows} numbers of {self.matrix.shape[1]} cells in"
             f" {groups} group{'s' * (groups > 1)}>"
         )
-
-
-_FEW = 64
 
 
 def rows_of_levels(mechanism: CentralMechanism) -> tuple[Integers, Integers]:
@@ -349,8 +336,8 @@ def strategy_for_cells(
     if len(matrix):
         # With K of those rows the error tr(G (C^-1 + K)^-1) is concave in the covariance C of the
         # cells' noise: it falls by at least as much as its tangent, which has a cost for each group
-        inverse = np.diag([1 / _variance(rate) for rate in left])
-        joint = np.linalg.inv(inverse + matrix.T @ matrix / _variance(rate))
+        inverse = np.diag([1 / laplace_variance(rate) for rate in left])
+        joint = np.linalg.inv(inverse + matrix.T @ matrix / laplace_variance(rate))
         cost = inverse @ joint @ asked @ joint @ inverse
     groups = _cut(cost, left, _MOST_BESIDE if len(matrix) else _MOST)
     alone = _Group(0.0, np.zeros((1, 1), dtype=np.int64), rate)
@@ -359,11 +346,6 @@ def strategy_for_cells(
     points = [group.points for group in groups]
     cells = np.concatenate([matrix, np.eye(len(first), dtype=np.int64)]) @ together
     return StaircaseStrategy(cells, alphas, points, sizes)
-
-
-def _variance(rate: float) -> float:
-    """The variance of discrete Laplace noise, 1 / (cosh(rate) - 1)."""
-    return 0.5 / math.sinh(rate / 2) ** 2
 
 
 def _cut(cost: Floats, left: Floats, most: int) -> list[_Group]:
@@ -394,7 +376,7 @@ def best_group(cost: Floats, rate: float, start: float = 0.0) -> _Group:
     """Find the points whose noise has the least mean of z'Hz, among ellipsoids of so many first."""
     numbers, alpha = len(cost), math.exp(-rate)
     origin = np.zeros((1, numbers), dtype=np.int64)
-    best = _Group(float(np.trace(cost)) * _variance(rate), origin, rate)
+    best = _Group(float(np.trace(cost)) * laplace_variance(rate), origin, rate)
     if numbers == 1:
         return best
     usual = ((1 - alpha) / (1 + alpha)) ** numbers

@@ -23,6 +23,9 @@ View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, asce
 #: The most users of a histogram here: more than there are people, and no sum overflows.
 LARGEST_USERS = 1 << 33
 
+#: The part of epsilon that noise is made for: rounding alphas loses less than the rest.
+SLACK = 1 - Fraction(1, 1 << 23)
+
 LARGEST_ENTRY = 1 << 25  #: The largest entry of a matrix of a strategy.
 
 #: The largest product of entries of several: times 2^33 users it stays within 62 bits.

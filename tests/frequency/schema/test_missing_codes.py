@@ -12,6 +12,7 @@ from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
 from frequency.schema.column import Column, MissingCodes
 from frequency.schema.draft import draft_schema
 from frequency.storage.table import blocks
+from mechdesign.base import opened_rows
 from mechdesign.base.table_columns import noted
 
 VALUES = [35, -9, 97, 98.0, 99, 0, None, 120]
@@ -197,6 +198,8 @@ def test_missing_values_of_stata_come_by_name(tmp_path):
     assert answer.missing_codes == (".a",)
     (block,) = blocks(tmp_path / "a.dta")
     assert draft.schema.encode(block).columns[0].tolist() == [0, 1, 2, 0]
+    with opened_rows(tmp_path / "a.dta") as rows:  # as the releases of tables read them
+        assert [cells[0] for cells, _ in rows.rows] == ["often", "never", ".a", "often"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from mechdesign.cli.program import main
 from mechdesign.tables import Axes, PublishedTable
 
 LABELS = {
+    "named as columns": {"LOW": ["a", "b"], "ACTION": ["c"], "OBS_VALUE": ["d"]},
     "plain": {"region": ["north", "south"], "answer": ["yes", "no", "unknown"]},
     "of an office": {
         "Gemeinde; Ort": ["Köln, Stadt", 'Bad "Ems"', "-", "..", "=1+1"],
@@ -135,6 +136,7 @@ def test_sdmx_csv(table, tmp_path):
     assert found == pytest.approx(np.asarray(table.numbers["estimate"]), abs=0.005)
     assert set(raw["OBS_STATUS"]) == {"E"}
     assert set(raw["CONF_STATUS"]) == {"F"}
+    assert len(set(names)) == len(names)
     keys = {tuple(row[3 : 3 + first]) for row in raw.itertuples(index=False)}
     assert len(keys) == table.axes.size  # codes of different labels differ
 
