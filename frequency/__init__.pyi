@@ -24,7 +24,17 @@ from .oracles.subset_selection import SubsetSelection
 from .oracles.unary_encoding import OUE, SUE
 from .planning.measured_errors import MeasuredErrors, measure_errors
 from .planning.survey_plan import SurveyPlan, plan_survey
-from .schema import Boolean, Categorical, Dates, Numeric, Schema, Survey, SurveyEstimate, Text
+from .schema import (
+    Boolean,
+    Categorical,
+    Dates,
+    Numeric,
+    Ordinal,
+    Schema,
+    Survey,
+    SurveyEstimate,
+    Text,
+)
 
 __all__ = [
     "GRR",
@@ -54,6 +64,7 @@ __all__ = [
     "NotIdentifiable",
     "Numeric",
     "Oracle",
+    "Ordinal",
     "ProjectiveGeometry",
     "Schema",
     "SubsetSelection",

@@ -252,7 +252,7 @@ def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]
     """Yield an account of the rows."""
     skipped = tally[""]
     yield f"{written + skipped} rows: {written} reports"
-    if any(attribute.missing == "skip" for attribute in schema):
+    if any(attribute.skips for attribute in schema):
         yield f"left out, since a value is missing: {skipped} rows"
     clipped = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipped:

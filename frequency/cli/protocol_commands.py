@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from frequency.schema import Ordered, Schema, draft_schema
+from frequency.schema import Attribute, Ordered, Schema, draft_schema
+from frequency.schema.column import MissingCode
 from frequency.schema.schema import save_content, text_of
-from mechdesign.base import AS_IT_IS, ProgressMeter, printable
+from mechdesign.base import AS_IT_IS, ProgressMeter, listed, printable
 from mechdesign.cli.options import (
     DETAILS,
     FORCE,
@@ -124,9 +125,26 @@ def run_schema(options: argparse.Namespace) -> None:
         for attribute in schema:
             if isinstance(attribute, Ordered) and not attribute.single:
                 print(f"bins of {printable(attribute.name)}: {_bins(attribute)}")
+        for attribute in schema:
+            _print_more(attribute)
         print(f"digest: {schema.digest}")
     else:
         _draft(options)
+
+
+def _print_more(one: Attribute) -> None:
+    """Say what a schema knows of an attribute and its table has no column for."""
+    name = printable(one.name)
+    if one.title:
+        say(f"title of {name}: {one.title}")
+    if isinstance(one, Ordered) and one.rounding:
+        say(f"heaps of {name}: {one.rounding}")
+    if one.missing_codes:
+        codes = []
+        for code in map(MissingCode.of, one.missing_codes):
+            said = ", ".join(filter(None, (code.label, code.missing)))
+            codes.append(f"{code.code}{said and f' ({said})'}")
+        say(f"missing values of {name}: {listed(codes)}")
 
 
 def _bins(one: Ordered) -> str:

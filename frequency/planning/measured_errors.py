@@ -15,7 +15,7 @@ from frequency.core import Answer, conditions
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import Found
 from frequency.marginals import MarginalProtocol
-from frequency.schema import Dates, Encoded, Ordered, Survey, SurveyEstimate
+from frequency.schema import Dates, Encoded, Ordered, Ordinal, Survey, SurveyEstimate
 from frequency.schema.attribute import ItemAttribute
 from frequency.schema.survey import universe_of
 from mechdesign.base import (
@@ -397,6 +397,8 @@ def _deciles(truth: SurveyEstimate, place: int, one: Ordered) -> _Family:
     """The deciles of an attribute in its unit; of dates in days."""
 
     def number(values: Any) -> Floats:
+        if isinstance(one, Ordinal) and np.asarray(values).dtype == object:
+            return one.places(values)
         array = np.asarray(values)
         days = array.dtype.kind == "M"
         return array.astype("datetime64[s]").astype(float) / 86_400 if days else array.astype(float)
@@ -414,6 +416,7 @@ def _deciles(truth: SurveyEstimate, place: int, one: Ordered) -> _Family:
         return _Told(value, slope**2 * prefixes.variance, low, high)
 
     unit = "days" if isinstance(one, Dates) else one.unit
+    unit = "labels" if isinstance(one, Ordinal) else unit
     return _Family(f"deciles of {one.name}", unit, ask(truth).value, ask)
 
 

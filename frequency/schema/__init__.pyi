@@ -1,8 +1,9 @@
 from .attribute import Attribute, Boolean, Categorical, Text
+from .column import MissingCode
 from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate
-from .numeric import Dates, Numeric, Ordered
+from .numeric import Dates, Numeric, Ordered, Ordinal
 from .schema import Encoded, Schema
 from .survey import ClippedValues, Survey
 
@@ -15,8 +16,10 @@ __all__ = [
     "Domain",
     "Draft",
     "Encoded",
+    "MissingCode",
     "Numeric",
     "Ordered",
+    "Ordinal",
     "Schema",
     "Survey",
     "SurveyEstimate",

@@ -14,7 +14,14 @@ import numpy.typing as npt
 from frequency.clients.device import TRUTHS
 from frequency.core import bare_tuple
 from frequency.exceptions import A_VALUE, InvalidCell, InvalidQuestion
-from frequency.schema.column import Column, MissingCodes, is_no_value, is_readable, texts_of
+from frequency.schema.column import (
+    Column,
+    MissingCode,
+    MissingCodes,
+    is_no_value,
+    is_readable,
+    texts_of,
+)
 from mechdesign.base import Between, Floats, Items, listed, printable, set_fields, shown, whole
 
 Missing: TypeAlias = Literal["refuse", "item", "skip"]  #: The fate of a missing value.
@@ -69,6 +76,9 @@ class Attribute(ABC):
         The column's name.
     unit : str, default ""
         Such as "years".
+    title : str, default ""
+        What it is called in tables and pictures, if the name is not for readers: such as "How
+        healthy do you feel?" of a column q12.
     missing : str, default "refuse"
         "refuse": an error. "item": no value is an answer like any other, and hidden like any other.
         "skip": the user does not report, which tells that the value is missing.
@@ -77,7 +87,10 @@ class Attribute(ABC):
         attributes and text alone. "item": an answer of its own.
     missing_codes : sequence of int, float or str, default ()
         What stands for a missing value in a table, besides empty cells: numbers, ranges such as
-        "97:99" or ":-1", texts such as "-" or ".a". Devices that ask people have no such codes.
+        "97:99" or ":-1", texts such as "-" or ".a". One of which more is known is a mapping with
+        "code", perhaps "label", what it means, and perhaps "missing", the policy for it alone:
+        "item" only where that is the policy of the attribute. Devices that ask people have no such
+        codes.
 
     Raises
     ------
@@ -88,6 +101,7 @@ class Attribute(ABC):
     name: str
     _: KW_ONLY
     unit: str = ""
+    title: str = ""
     missing: Missing = "refuse"
     outside: Outside = "refuse"
     missing_codes: Sequence[Any] = ()
@@ -100,8 +114,9 @@ class Attribute(ABC):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"an attribute's name is text, got {shown(self.name)}")
-        if not isinstance(self.unit, str):
-            raise ValueError(f"the unit of {printable(self.name)} is text, got {shown(self.unit)}")
+        for what, text in (("unit", self.unit), ("title", self.title)):
+            if not isinstance(text, str):
+                raise ValueError(f"the {what} of {printable(self.name)} is text, got {shown(text)}")
         for what, given, known in (
             ("missing", self.missing, get_args(Missing)),
             ("outside", self.outside, self.policies),
@@ -115,14 +130,55 @@ class Attribute(ABC):
         if not isinstance(codes, (list, tuple)):
             raise ValueError(f"missing_codes is a list of codes, got {shown(codes)}")
         try:
+            entries = [MissingCode.of(code) for code in codes]
             self._codes  # noqa: B018  what is no code is found here
         except ValueError as error:
             raise ValueError(f"missing_codes of {printable(self.name)}: {error}") from None
-        set_fields(self, missing_codes=tuple(codes))
+        allowed = ("refuse", "skip", *(["item"] if self.missing == "item" else []))
+        for each in entries:
+            if each.missing not in ("", *allowed):
+                raise ValueError(
+                    f"missing of the code {shown(each.code)} of {printable(self.name)} must be one"
+                    f" of {listed(allowed)}, got {shown(each.missing)}"
+                )
+        plain = (int, float, str)
+        kept = (
+            code if isinstance(code, plain) else each
+            for code, each in zip(codes, entries, strict=True)
+        )
+        set_fields(self, missing_codes=tuple(kept))
 
     @cached_property
     def _codes(self) -> MissingCodes:
-        return MissingCodes(self.missing_codes)
+        return MissingCodes([MissingCode.of(code).code for code in self.missing_codes])
+
+    @cached_property
+    def _fates(self) -> dict[str, MissingCodes]:
+        """The codes whose policy is not that of other missing values, by their policies."""
+        known = [MissingCode.of(code) for code in self.missing_codes]
+        return {
+            policy: MissingCodes([each.code for each in known if each.missing == policy])
+            for policy in dict.fromkeys(each.missing for each in known)
+            if policy not in ("", self.missing)
+        }
+
+    @property
+    def skips(self) -> bool:
+        """Whether users may not report, since a value is missing."""
+        return self.missing == "skip" or "skip" in self._fates
+
+    def _by_policy(
+        self, values: Any, absent: npt.NDArray[np.bool_]
+    ) -> dict[str, npt.NDArray[np.bool_]]:
+        """Which missing values of a column each policy is for."""
+        fates = {policy: np.zeros(len(absent), dtype=bool) for policy in get_args(Missing)}
+        fates[self.missing] = absent
+        column = values if isinstance(values, Column) else Column(self.name, values)
+        for policy, codes in self._fates.items():
+            rows = column.holding(codes)
+            fates = {other: there & ~rows for other, there in fates.items()}
+            fates[policy] |= rows
+        return fates
 
     def _column(self, values: Any) -> Column:
         """Return a column with labels for the codes of a file, and nothing for missing ones."""
@@ -216,11 +272,12 @@ class Attribute(ABC):
     def content(self) -> dict[str, Any]:
         """Return what makes it, as TOML and JSON have it."""
         content = {"name": self.name, "kind": self.kind, **self._content()}
-        if self.unit:
-            content["unit"] = self.unit
+        content |= {what: text for what in ("unit", "title") if (text := getattr(self, what))}
         content |= {"missing": self.missing, "outside": self.outside}
         if self.missing_codes:
-            content["missing_codes"] = [*self.missing_codes]
+            content["missing_codes"] = [
+                MissingCode.of(code).content() for code in self.missing_codes
+            ]
         return content
 
 
@@ -261,9 +318,9 @@ class ItemAttribute(Attribute):
         items = column.by_category(self._raw, ABSENT)
         if not len(items) or items.min() >= 0:
             return Coded(items, 0)
-        absent, clipped = items == ABSENT, 0
-        if self.missing == "refuse" and absent.any():
-            raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
+        absent, clipped = self._by_policy(values, items == ABSENT), 0
+        if absent["refuse"].any():
+            raise self._refusal(column, int(np.argmax(absent["refuse"])), A_VALUE)
         outside = items < ABSENT
         if self.outside == "refuse" and outside.any():
             raise self._refusal(column, int(np.argmax(outside)), self.values)
@@ -273,8 +330,7 @@ class ItemAttribute(Attribute):
             items[items == ABOVE] = self.bins - 1
         else:
             items[outside] = self.bins
-        if self.missing == "item":
-            items[absent] = self.size - 1
+        items[absent["item"]] = self.size - 1
         return Coded(items, clipped)
 
     @abstractmethod
@@ -345,7 +401,7 @@ class Categorical(Labelled):
 
     Parameters
     ----------
-    name, unit, missing : str
+    name, unit, title, missing : str
         As of `Attribute`.
     labels : sequence of str
         Distinct; integers stand for their text.
@@ -421,8 +477,12 @@ def _label(value: Any) -> Any:
 
 def truth_of(value: Any) -> int | None:
     """Return 1 for what is true, or spells it, 0 for what is false; None for anything else."""
-    texts = texts_of(value)
-    return TRUTHS.get(texts[0].strip().lower()) if texts else None
+    return TRUTHS.get(_word(value))
+
+
+def _word(value: Any) -> str:
+    """A value as words for yes and no are compared."""
+    return next(iter(texts_of(value)), "").strip().lower()
 
 
 @dataclass(frozen=True)
@@ -431,13 +491,16 @@ class Boolean(Labelled):
 
     Parameters
     ----------
-    name, unit, missing, outside : str
+    name, unit, title, missing, outside : str
         As of `Attribute`; outside "refuse" or "item".
+    true, false : sequence of str or int, default ()
+        What else means yes, and no, in a table, in any case: such as "ja", or 2 where surveys have
+        1 for yes and 2 for no. These come before the usual words.
 
     Raises
     ------
     ValueError
-        What `Attribute` refuses.
+        Words that are for both, or for a missing value, or what `Attribute` refuses.
 
     Examples
     --------
@@ -445,10 +508,40 @@ class Boolean(Labelled):
     array([1, 0, 1, 0])
     """
 
+    _: KW_ONLY
+    true: Sequence[str | int] = ()
+    false: Sequence[str | int] = ()
+
     kind: ClassVar[str] = "boolean"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what, given in (("true", self.true), ("false", self.false)):
+            several = isinstance(given, (list, tuple))
+            if not several or not all(
+                isinstance(each, (str, int)) and _word(each) for each in given
+            ):
+                raise ValueError(
+                    f"{what} of {printable(self.name)} is a list of words, got {shown(given)}"
+                )
+            set_fields(self, **{what: tuple(given)})
+        both = {*map(_word, self.true)}.intersection(map(_word, self.false))
+        both |= {_word(each) for each in (*self.true, *self.false) if each in self._codes}
+        if both:
+            raise ValueError(f"{printable(self.name)}: {shown(min(both))} has two meanings")
+
+    @cached_property
+    def _words(self) -> dict[str, int]:
+        return {_word(each): item for item, of in enumerate((self.false, self.true)) for each in of}
+
     def _has_label(self, text: str) -> bool:
-        return truth_of(text) is not None
+        return self._own_item(text) is not None
+
+    def _content(self) -> dict[str, Any]:
+        return {name: [*words] for name in ("true", "false") if (words := getattr(self, name))}
+
+    def _client_content(self) -> dict[str, Any]:
+        return {}  # devices ask for yes and no
 
     @property
     def bins(self) -> int:
@@ -459,10 +552,12 @@ class Boolean(Labelled):
 
     @property
     def values(self) -> str:
-        return "yes or no, true or false, 1 or 0"
+        own = [*self.true, *self.false]
+        return "yes or no, true or false, 1 or 0" + (f", or {listed(map(str, own))}" if own else "")
 
     def _own_item(self, given: Any) -> int | None:
-        return truth_of(given)
+        word = _word(given)
+        return self._words[word] if word in self._words else TRUTHS.get(word)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -521,14 +616,15 @@ class Text(Attribute):
         for code, text in enumerate(texts):
             if text is None:
                 raise self._refusal(column, int(np.argmax(codes == code)), self.values)
-        absent = codes < 0
-        if self.missing == "refuse" and absent.any():
-            raise self._refusal(column, int(np.argmax(absent)), A_VALUE)
-        lookup = np.array([*texts, "" if self.missing == "item" else None], dtype=object)
+        absent = self._by_policy(values, codes < 0)
+        if absent["refuse"].any():
+            raise self._refusal(column, int(np.argmax(absent["refuse"])), A_VALUE)
+        items = np.array([*texts, None], dtype=object)[codes]
+        items[absent["item"]] = ""
         clipped = np.array(
             [*(value != text for value, text in zip(written, texts, strict=True)), False]
         )
-        return Coded(lookup[codes], int(clipped[codes].sum()))
+        return Coded(items, int(clipped[codes].sum()))
 
     def _fitting(self, value: str) -> str | None:
         """The text that stands for a text; None if none does."""

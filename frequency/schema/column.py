@@ -61,6 +61,49 @@ class Parsed(NamedTuple):
     words: Items | None = None
 
 
+class MissingCode(NamedTuple):
+    """A code of missing values of which more is said.
+
+    Attributes
+    ----------
+    code : int, float or str
+        A number, a range or a text: see `Attribute`.
+    label : str
+        What it means, such as "refused"; "" if nobody said.
+    missing : str
+        What becomes of these values, if not what becomes of the other missing ones; or "".
+    """
+
+    code: Any
+    label: str = ""
+    missing: str = ""
+
+    @staticmethod
+    def of(given: Any) -> MissingCode:
+        """A code as a schema has it: by itself, or with its label and its fate.
+
+        ValueError for anything else.
+        """
+        if isinstance(given, MissingCode):
+            return given
+        if not isinstance(given, Mapping):
+            return MissingCode(given)
+        if "code" not in given or not {*given} <= {*MissingCode._fields}:
+            raise ValueError(
+                f"a code of missing values has a code, and perhaps a label and missing, got"
+                f" {shown(dict(given))}"
+            )
+        found = MissingCode(**given)
+        if not isinstance(found.label, str) or not isinstance(found.missing, str):
+            raise ValueError(f"label and missing of a code are texts, got {shown(dict(given))}")
+        return found
+
+    def content(self) -> Any:
+        """The code as files have it."""
+        said = {name: text for name, text in self._asdict().items() if text != ""}
+        return self.code if len(said) == 1 else said
+
+
 class MissingCodes:
     """Codes that stand for missing values: numbers, ranges of numbers, and texts.
 
@@ -242,10 +285,20 @@ class Column:
         cell = plain(self._array[row] if self._series is None else self._series[row])
         return None if is_nothing(cell) else cell
 
+    @property
+    def categories(self) -> list[Any]:
+        """The values that its type lists, in their order; none if it lists none."""
+        return [] if self._coded is None else self._coded[1].factors().values
+
     def declared(self) -> Column:
         """The column with no values in the place of those that its file declares missing."""
         codes = self.notes.get("missing", ())
         return self.without(MissingCodes(codes)) if codes else self
+
+    def holding(self, codes: MissingCodes) -> npt.NDArray[np.bool_]:
+        """Which rows hold a code of missing values: shape (rows,)."""
+        places, values = self.factors()
+        return np.array([*(value in codes for value in values), False], dtype=bool)[places]
 
     def without(self, codes: MissingCodes) -> Column:
         """The column with no values in the place of codes of missing ones."""

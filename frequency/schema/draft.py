@@ -22,6 +22,8 @@ from frequency.schema.attribute import (
 )
 from frequency.schema.column import (
     Column,
+    MissingCode,
+    MissingCodes,
     NumberForm,
     TimeForm,
     is_no_value,
@@ -30,7 +32,7 @@ from frequency.schema.column import (
     texts_of,
     time_of,
 )
-from frequency.schema.numeric import LARGEST, Dates, Every, Numeric
+from frequency.schema.numeric import LARGEST, Dates, Every, Numeric, Ordinal
 from frequency.schema.schema import Schema
 from mechdesign.base import Items, listed, shown
 from mechdesign.exceptions import InvalidTable
@@ -69,6 +71,10 @@ _HIGH_CODES = [
     *(9997, 9998, 9999, 99997, 99998, 99999, 999997, 999998, 999999),
 ]
 _ENDS, _APART, _APART_AT_LEAST, _OTHERS = 12, 0.25, 5, 3
+
+# What people round to. In a range of so many heaps, so many rows and such a share of them at heaps
+# ask for it: without rounding it were a fifth at most.
+_HEAPS, _HEAPS_IN_RANGE, _ROWS_OF_HEAPS, _COMMON = (1000, 100, 10, 5), 6, 100, 0.4
 
 _NAMES = {f".{letter}" for letter in f"_{ascii_letters}"}  # of missing values, in Stata and SAS
 
@@ -137,6 +143,8 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
         for name in frame.columns:
             there = seen.setdefault(name, _Seen())
             there.learn(notes_in(table, name))
+            if nw.is_ordered_categorical(frame[name]):
+                there.order = _categories(name, frame[name])
             there.add(name, frame[name])
     drafts = {name: each.attribute(name) for name, each in seen.items()}
     attributes = [each for each in drafts.values() if isinstance(each, Attribute)]
@@ -152,10 +160,13 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
 class _Seen:
     """The summary of what has been seen of a column."""
 
+    title: str = ""  #: of the column, as the file says
     codes: list[Any] = field(default_factory=list)  #: of missing values, as the file says
     #: Those of the codes that are texts and are there.
     named: set[Any] = field(default_factory=set)
     labels: dict[Any, str] = field(default_factory=dict)  #: of codes, as the file says
+    #: The labels in their order, as the file says or the table's type of the column; None: no order
+    order: list[str] | None = None
     #: The least numbers, and the largest, ascending: different ones.
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
@@ -176,11 +187,20 @@ class _Seen:
     distinct: set[str] | None = field(default_factory=set)
     least: Any = None
     most: Any = None
+    rows: int = 0  #: with a value
+    heaped: dict[int, int] = field(default_factory=dict)  #: how many of them are multiples
 
     def learn(self, notes: dict[str, Any]) -> None:
         """Take what a file says of the column."""
         self.codes += [code for code in notes.get("missing", ()) if code not in self.codes]
         self.labels |= map(tuple, notes.get("labels", ()))
+        self.title = notes.get("title", "")
+        if notes.get("ordered"):
+            missing = MissingCodes(notes.get("missing", ()))
+            codes = sorted(
+                (code for code in self.labels if code not in missing), key=_place_of_code
+            )
+            self.order = [self.labels[code] for code in codes]
 
     def add(self, name: str, values: Any) -> None:
         """Add more of the column."""
@@ -210,6 +230,17 @@ class _Seen:
             self.distinct = self.distinct | fresh if once else None
         for value in present:
             self._add(value)
+        if self.numbers:
+            self._find_heaps(codes, values)
+
+    def _find_heaps(self, codes: Items, values: list[Any]) -> None:
+        """Count the rows whose numbers are multiples of what people round to."""
+        many = np.bincount(codes[codes >= 0], minlength=len(values))
+        numbers = np.array([number_of(value) or 0.0 for value in values])
+        self.rows += int(many.sum())
+        for heap in _HEAPS:
+            there = int(many[numbers % heap == 0].sum())
+            self.heaped[heap] = self.heaped.get(heap, 0) + there
 
     def _add(self, value: Any) -> None:
         self.truths = self.truths and truth_of(value) is not None
@@ -268,10 +299,36 @@ class _Seen:
             return f"{codes}: codes of missing values? If not, delete them from missing_codes"
         if self.numbers and (near := self._near()):
             return f"{listed([f'{code:g}' for code in near])}: are these codes of missing values?"
+        if self.numbers and self.whole and (heap := self._heap()):
+            share = 100 * self.heaped[heap] / self.rows
+            return f"{share:.0f} % are multiples of {heap}: do people round? heaps = [{heap}]"
+        if self._is_ordinal:
+            return f"in the order {listed(self.order or [])}? If there is none, delete ordered"
         exact = self.whole if self.numbers else not self.times
         if exact and self.distinct is not None and len(self.distinct) >= _FEW:
             return "every row has another value: an identifier? Leave it out"
         return ""
+
+    def _heap(self) -> int | None:
+        """The largest number of which multiples are common enough among many others."""
+        codes = self._suspected()
+        values = [number for number in self.lowest + self.highest if number not in codes]
+        spread = max(values) - min(values) if values else 0
+        return next(
+            (
+                heap
+                for heap in _HEAPS
+                if spread >= _HEAPS_IN_RANGE * heap
+                and self.rows >= _ROWS_OF_HEAPS
+                and _COMMON <= self.heaped[heap] / self.rows < 1
+            ),
+            None,
+        )
+
+    @property
+    def _is_ordinal(self) -> bool:
+        labels = (self.texts or set()) - {MISSING}
+        return self.order is not None and labels.issubset(self.order) and not self.truths
 
     @property
     def _number_form(self) -> NumberForm | None:
@@ -325,7 +382,8 @@ class _Seen:
         if self.numbers:
             codes += [int(code) for code in self._suspected()]
         policy: dict[str, Any] = {"missing": "item" if self.missing or codes else "refuse"}
-        policy["missing_codes"] = codes
+        policy["missing_codes"] = [self._labelled(code) for code in codes]
+        policy["title"] = self.title
         if self.truths:
             return Boolean(name, **policy)
         if self.numbers:
@@ -342,6 +400,8 @@ class _Seen:
             return self._dates(name, {**policy, "date_format": [dates]})
         if self.texts is not None:
             labels = self.texts - ({MISSING} if policy["missing"] == "item" else set())
+            if self._is_ordinal:
+                return Ordinal(name, self.order or [], **policy)
             # In the order of their codes, where the file has some; a value without one at the end
             order = {label: place for place, label in enumerate(self.labels.values())}
             ordered = sorted(labels, key=lambda label: (order.get(label, len(order)), label))
@@ -349,6 +409,11 @@ class _Seen:
         if self.longest <= LONGEST:
             return Text(name, self.longest, **policy)
         return f"it has more than {_MOST_LABELS} texts, not all of them of at most {LONGEST} bytes"
+
+    def _labelled(self, code: Any) -> Any:
+        """A code of missing values, with its label if the file has one."""
+        label = self.labels.get(code, "")
+        return MissingCode(code, label) if label else code
 
     def _numeric(self, name: str, policy: dict[str, Any]) -> Attribute:
         codes = self._suspected()
@@ -389,6 +454,18 @@ class _Seen:
 def _as_date(text: str, form: str) -> np.datetime64 | None:
     time = TimeForm((form,)).read(text)
     return None if time is None else time.astype("datetime64[s]")
+
+
+def _categories(name: str, series: Any) -> list[str]:
+    """The labels of a column of ordered categories, in their order."""
+    known = getattr(series.dtype, "categories", None)
+    return [*map(_written, Column(name, series.to_native()).categories if known is None else known)]
+
+
+def _place_of_code(code: Any) -> tuple[float, str]:
+    """The place of a code among others: numbers by size."""
+    number = number_of(code)
+    return (math.inf if number is None else number, str(code))
 
 
 def _written(value: Any) -> str:

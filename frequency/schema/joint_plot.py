@@ -24,9 +24,10 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from frequency.core import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import FRACTION, ItemAttribute
-from frequency.schema.numeric import Ordered
+from frequency.schema.attribute import FRACTION, Attribute, ItemAttribute
+from frequency.schema.numeric import Ordered, Ordinal
 from frequency.schema.plot import (
+    MOST_NAMES,
     Interval,
     are_dates,
     bars,
@@ -34,8 +35,10 @@ from frequency.schema.plot import (
     cumulative,
     finite,
     histogram,
+    mark_labels,
     mark_units,
     rounded,
+    slant,
     title,
 )
 from mechdesign.base import (
@@ -61,9 +64,6 @@ from mechdesign.base import (
 MOST_PARTS = 8  #: The most parts that a tile of a mosaic is divided into.
 
 MOST_COLUMNS = 16  #: The largest number of columns of a mosaic.
-
-# The most items, if no numbers, named along an axis: of more every second, or third.
-_MOST_NAMES = 40
 
 # The least size of tiles seen between white edges: in the panel's height and width.
 _LEAST_SIDE = 0.006
@@ -167,12 +167,17 @@ def _coloured(axes: Axes, x: Floats, y: Floats, table: Floats, most: float) -> A
 
 def _every(attribute: ItemAttribute) -> int:
     """Return which of the items are named: 1 for all."""
-    return -(-attribute.bins // _MOST_NAMES)
+    return -(-attribute.bins // MOST_NAMES)
+
+
+def _has_units(attribute: Attribute) -> bool:
+    """Whether an axis of it is marked by numbers or dates, and not by labels."""
+    return isinstance(attribute, Ordered) and not isinstance(attribute, Ordinal)
 
 
 def _named(attribute: ItemAttribute) -> int:
     """Return how many names an axis must have room for: numbers without room are left out."""
-    if isinstance(attribute, Ordered):
+    if _has_units(attribute):
         return 0
     return -(-attribute.bins // _every(attribute)) + len(attribute.extra)
 
@@ -184,7 +189,7 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
     # Items that are no bins come after a gap, and are wide enough for their labels
     starts = np.concatenate([np.arange(bins), bins + gap + wide * np.arange(extra)])
     ends = starts + np.repeat([1.0, wide], [bins, extra])
-    if isinstance(attribute, Ordered):
+    if isinstance(attribute, Ordered) and _has_units(attribute):
         starts, ends = _scaled(axis, attribute, starts, ends)
         mark_units(axis, attribute.cuts, ends[bins - 1], even=True)
         axis.set_minor_locator(FixedLocator(((starts + ends) / 2)[bins:].tolist()))
@@ -195,13 +200,9 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
     else:
         every = _every(attribute)
         shown = [*range(0, bins, every), *range(bins, bins + extra)]
-        names = fitting([attribute.item_labels[k] for k in shown], 20)
-        axis.set_ticks(((starts + ends) / 2)[shown].tolist(), names, parse_math=False)
-        axis.set_tick_params(length=0)
+        names = [attribute.item_labels[k] for k in shown]
+        mark_labels(axis, ((starts + ends) / 2)[shown], names, inches * every / ends[-1])
         axis.set_inverted(not across)
-        widest = max(text_size(name)[0] for name in names) + text_size("0")[0]
-        if across and widest * ends[-1] > 72 * inches * every:
-            _slant(axis)
     edges = np.append(starts, ends[-1])
     if extra:
         span = axis.axes.axvspan if across else axis.axes.axhspan
@@ -351,7 +352,7 @@ def _name_columns(axes: Axes, centres: Floats, labels: Sequence[str]) -> None:
     axes.set_xticks(places, names, parse_math=False)
     axes.tick_params(axis="x", length=0, pad=14)
     if slanted:
-        _slant(axes.xaxis)
+        slant(axes.xaxis)
 
 
 def _name_parts(
@@ -410,11 +411,6 @@ def _is_across(axis: Axis) -> bool:
     return axis is axis.axes.xaxis
 
 
-def _slant(axis: Axis) -> None:
-    for label in axis.get_ticklabels():
-        label.set(rotation=45, ha="right", rotation_mode="anchor")
-
-
 # ------------------------------------------------------------------------------------------------
 # The picture that shows an estimate, and the numbers in it.
 
@@ -460,7 +456,13 @@ def picture_of(
         inner = None if around is None else (around[0][:bins], around[1][:bins])
         edges = first.cuts if are_dates(first.cuts) else bin_edges(first)
         return histogram(
-            edges, values[:bins], inner, xlabel=title(first), unit=first.unit, **options
+            edges,
+            values[:bins],
+            inner,
+            xlabel=title(first),
+            unit=first.unit,
+            labels=_labels(first),
+            **options,
         )
     if kind == "bars":
         labels = [", ".join(map(str, row)) for row in product(*map(estimate.item_labels, names))]
@@ -477,12 +479,11 @@ def picture_of(
 
 
 def _fitting_kind(chosen: Sequence[Any]) -> Kind:
-    ordered = [isinstance(attribute, Ordered) for attribute in chosen]
     if len(chosen) == 1:
-        return "cdf" if ordered[0] else "bars"
+        return "cdf" if isinstance(chosen[0], Ordered) else "bars"
     if len(chosen) == 2:
         small = chosen[0].size <= MOST_COLUMNS and chosen[1].size <= MOST_PARTS
-        return "mosaic" if small and not any(ordered) else "heat map"
+        return "mosaic" if small and not any(map(_has_units, chosen)) else "heat map"
     if len(chosen) == 3:
         return "mosaic"
     raise ValueError(f"a picture is of at most three attributes, not of {len(chosen)}: name some")
@@ -529,9 +530,10 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
     levels = np.arange(1, 10) / 10
     quantiles: Any = None
     try:
-        places = estimate.quantile(levels, one.name)
+        places = _along(one, estimate.quantile(levels, one.name))
         quantiles = (levels * whole, places, None)
-        ends = estimate.quantile_interval(levels, confidence, one.name)
+        first, second = estimate.quantile_interval(levels, confidence, one.name)
+        ends = _along(one, first), _along(one, second)
         quantiles = (levels * whole, places, ends)
     except (InvalidQuestion, UnknownVariance):
         pass  # the protocol has no quantiles, or does not know their errors
@@ -543,10 +545,21 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
         ylabel=f"{source.measure} at or below",
         whole=whole,
         steps=one.single,
+        labels=_labels(one),
         quantiles=quantiles,
         confidence=confidence,
         caption=_remarks(_besides(one, cells, source.measure), unknown),
     )
+
+
+def _labels(one: Ordered) -> Sequence[str]:
+    """The labels of the bins, if these have no units."""
+    return one.labels if isinstance(one, Ordinal) else ()
+
+
+def _along(one: Ordered, values: Any) -> Any:
+    """Where values are along an axis: labels in the middles of their bins."""
+    return one.places(values) + 0.5 if isinstance(one, Ordinal) else values
 
 
 def _interval(

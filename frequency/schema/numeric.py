@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.exceptions import InvalidCell, InvalidQuestion
-from frequency.schema.attribute import ABOVE, ABSENT, BELOW, MOST_ITEMS, ItemAttribute, Span
+from frequency.schema.attribute import (
+    ABOVE,
+    ABSENT,
+    BELOW,
+    MOST_ITEMS,
+    Categorical,
+    ItemAttribute,
+    Span,
+)
 from frequency.schema.column import Column, NumberForm, TimeForm, number_of, seconds, time_of
 from mechdesign.base import Between, Floats, Items, printable, set_fields, shown
 from mechdesign.base import whole as whole_number
@@ -43,6 +51,11 @@ class Ordered(ItemAttribute):
 
         Bins are closed on the left and open on the right, but the last one is closed.
         """
+
+    @property
+    def rounding(self) -> str:
+        """What people often round to, in words; "" if nothing is known of that."""
+        return ""
 
     @property
     @abstractmethod
@@ -191,7 +204,7 @@ class Numeric(Ordered):
 
     Parameters
     ----------
-    name, unit, missing : str
+    name, unit, title, missing : str
         As of `Attribute`.
     edges : sequence of numbers, optional
         Of the bins, ascending, two at least. Of whole numbers the last is the first too large.
@@ -207,6 +220,9 @@ class Numeric(Ordered):
     thousands, decimal : str, default "" and "."
         How numbers are written in tables of text: "2,161.5" has the thousands "," and the decimal
         "."; "2.161,5" the other way round. Groups of thousands are of three digits.
+    heaps : sequence of numbers, default ()
+        Numbers to whose multiples people are known to round, such as 5 and 10 of years. It changes
+        no item: answers say so, since many people are just at such ends of ranges.
     outside : str, default "refuse"
         "refuse", "clip" or "item": see `Attribute`.
 
@@ -233,6 +249,7 @@ class Numeric(Ordered):
     whole: bool = False
     thousands: str = ""
     decimal: str = "."
+    heaps: Sequence[float] = ()
 
     kind: ClassVar[str] = "numeric"
 
@@ -251,6 +268,13 @@ class Numeric(Ordered):
             )
         if self.thousands == self.decimal:
             raise ValueError(f"{printable(self.name)}: thousands and decimal are the same")
+        several = isinstance(self.heaps, (list, tuple))
+        heaps = [self._number(heap, "a heap") for heap in (self.heaps if several else [None])]
+        if any(heap <= 0 for heap in heaps):
+            raise ValueError(
+                f"heaps of {printable(self.name)} are numbers above 0, got {shown(heaps)}"
+            )
+        set_fields(self, heaps=tuple(heaps))
         if (self.edges is None) == (self.low is None or self.high is None):
             raise ValueError(f"{printable(self.name)} needs edges, or low and high, and not both")
         if self.edges is not None:
@@ -342,6 +366,11 @@ class Numeric(Ordered):
         top, width = int(first * bottom), int((last - first) * bottom) // self.bins
         return np.array([(top + width * k) / bottom for k in range(self.bins + 1)])
 
+    @property
+    def rounding(self) -> str:
+        heaps = " and ".join(f"{heap:.12g}" for heap in self.heaps)
+        return f"multiples of {heaps}" if heaps else ""
+
     @cached_property
     def single(self) -> bool:
         return self.whole and bool(self.cuts[-1] - self.cuts[0] == self.bins)
@@ -414,12 +443,87 @@ class Numeric(Ordered):
         return {"whole": self.whole, **super()._client_content()}
 
     def _content(self) -> dict[str, Any]:
-        form = {"thousands": self.thousands} if self.thousands else {}
+        form: dict[str, Any] = {"thousands": self.thousands} if self.thousands else {}
         form |= {"decimal": self.decimal} if self.decimal != "." else {}
+        form |= {"heaps": [*self.heaps]} if self.heaps else {}
         if self.edges is not None:
             return {"edges": list(self.edges), "whole": self.whole, **form}
         bins = {} if self.single else {"bins": self.bins, "spacing": self.spacing}
         return {"low": self.low, "high": self.high, **bins, "whole": self.whole, **form}
+
+
+# ------------------------------------------------------------------------------------------------
+# Ordinal: labels in an order.
+
+
+@dataclass(frozen=True)
+class Ordinal(Categorical, Ordered):
+    """A categorical attribute whose labels have an order, such as bands of ages or grades.
+
+    Ranges of labels and quantiles may be asked for. In files it is a categorical attribute with
+    ``ordered = true``.
+
+    Parameters
+    ----------
+    name, unit, title, missing, outside : str
+        As of `Categorical`.
+    labels : sequence of str
+        Distinct, in their order, the least one first.
+
+    Raises
+    ------
+    ValueError
+        What `Categorical` refuses.
+
+    Examples
+    --------
+    >>> often = Ordinal("reads", ["never", "seldom", "often", "daily"])
+    >>> often.asked(Between("often", None))
+    Span(first=array(2.), last=array(4.))
+    """
+
+    ordered: ClassVar[bool] = True
+    policies: ClassVar[tuple[str, ...]] = Categorical.policies
+
+    @cached_property
+    def cuts(self) -> npt.NDArray[Any]:
+        return np.arange(self.bins + 1)
+
+    @property
+    def single(self) -> bool:
+        return True
+
+    @cached_property
+    def _texts(self) -> npt.NDArray[Any]:
+        return np.array(self.labels, dtype=object)
+
+    def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
+        return np.asarray(self._texts[items], dtype=object)
+
+    def drawn_in(self, items: Items, rng: np.random.Generator) -> npt.NDArray[Any]:
+        return self.values_in(items, np.zeros(len(items)))
+
+    def value_text(self, value: Any) -> str:
+        return str(value)
+
+    def places(self, labels: npt.ArrayLike) -> Floats:
+        """The places of labels in their order, from 0, as numbers."""
+        given = np.asarray(labels, dtype=object)
+        found = [self._own_item(label) for label in given.ravel().tolist()]
+        if None in found:
+            wrong = given.ravel()[found.index(None)]
+            raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(wrong)}")
+        return np.array(found, dtype=np.float64).reshape(given.shape)
+
+    def _ends(self, given: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        places = self.places(given)
+        return places, places + 1
+
+    def _client_content(self) -> dict[str, Any]:
+        return super()._content()  # devices need no order
+
+    def _content(self) -> dict[str, Any]:
+        return {**super()._content(), "ordered": True}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -458,7 +562,7 @@ class Dates(Ordered):
 
     Parameters
     ----------
-    name, unit, missing : str
+    name, unit, title, missing : str
         As of `Attribute`.
     first, last : str, datetime.date or numpy.datetime64
         The first and the last date or time, such as "2013-01-01" or "2013-01-01 05:00".
@@ -467,6 +571,8 @@ class Dates(Ordered):
     date_format : sequence of str, default ()
         How they are written in tables of text, as `datetime.datetime.strptime` has it, such as
         "%d.%m.%Y": tried in order, and nothing else is. None: by ISO 8601.
+    heaps : sequence of str, default ()
+        "month" or "year" where people are known to give its first day: as of `Numeric`.
     zone : str, default ""
         Of the local time that counts, such as "Europe/Berlin": times with a zone are converted to
         it, those without are in it already; those in an hour that it skips are refused.
@@ -490,6 +596,7 @@ class Dates(Ordered):
     _: KW_ONLY
     date_format: Sequence[str] = ()
     zone: str = ""
+    heaps: Sequence[str] = ()
 
     kind: ClassVar[str] = "dates"
 
@@ -524,6 +631,12 @@ class Dates(Ordered):
             raise ValueError(f"{printable(self.name)} has more than {MOST_ITEMS} bins")
 
     def _check_form(self) -> None:
+        given = self.heaps
+        if not isinstance(given, (list, tuple)) or not {*given} <= {"month", "year"}:
+            raise ValueError(
+                f"heaps of {printable(self.name)} are month and year, got {shown(given)}"
+            )
+        set_fields(self, heaps=tuple(given))
         formats = self.date_format
         if not isinstance(formats, (list, tuple)) or not all(map(_tells_days, formats)):
             raise ValueError(
@@ -573,6 +686,10 @@ class Dates(Ordered):
         return len(self._edges) - 1
 
     @property
+    def rounding(self) -> str:
+        return " and ".join(f"the first of a {heap}" for heap in self.heaps)
+
+    @property
     def single(self) -> bool:
         return self.every == "day"
 
@@ -587,7 +704,7 @@ class Dates(Ordered):
 
     def _content(self) -> dict[str, Any]:
         content = super()._content()
-        for name in ("date_format", "zone"):
+        for name in ("date_format", "zone", "heaps"):
             if not content[name]:
                 del content[name]
         return content

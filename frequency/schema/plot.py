@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from frequency.schema.attribute import ItemAttribute
+from frequency.schema.attribute import Attribute
 from frequency.schema.numeric import Ordered
 from mechdesign.base import (
     BAND,
@@ -61,11 +61,10 @@ def finite(values: npt.ArrayLike, interval: Interval | None) -> tuple[Floats, Fl
     return centre, ends
 
 
-def title(attribute: ItemAttribute) -> str:
-    """The name of an attribute, with its unit unless the name says it."""
-    if attribute.unit in ("", attribute.name):
-        return attribute.name
-    return f"{attribute.name} ({attribute.unit})"
+def title(attribute: Attribute) -> str:
+    """The title of an attribute, or else its name, with its unit unless that says it."""
+    name = attribute.title or attribute.name
+    return name if attribute.unit in ("", name) else f"{name} ({attribute.unit})"
 
 
 def rounded(value: float) -> str:
@@ -104,6 +103,26 @@ def is_logarithmic(edges: npt.ArrayLike) -> bool:
     return bool(widths.max() / widths.min() > max(10.0, ratios.max() / ratios.min()))
 
 
+#: The most items, if no numbers, that are named along an axis: of more every second, or third.
+MOST_NAMES = 40
+
+
+def mark_labels(axis: Axis, places: Floats, labels: Sequence[str], inches: float) -> None:
+    """Mark places with labels, each of which has about so much room across."""
+    names = fitting(labels, 20)
+    axis.set_ticks(places.tolist(), names, parse_math=False)
+    axis.set_tick_params(length=0)
+    widest = max(text_size(name)[0] for name in names) + text_size("0")[0]
+    if axis is axis.axes.xaxis and widest > 72 * inches:
+        slant(axis)
+
+
+def slant(axis: Axis) -> None:
+    """Turn the texts along an axis."""
+    for label in axis.get_ticklabels():
+        label.set(rotation=45, ha="right", rotation_mode="anchor")
+
+
 def mark_units(
     axis: Axis, edges: npt.ArrayLike, end: float = np.inf, *, even: bool = False
 ) -> None:
@@ -130,6 +149,8 @@ def mark_units(
 
 #: The width of the line of a distribution, and of the dots of its deciles, in points.
 _LINE, _DOT = 1.6, 3.5
+
+_WIDTH = 5.0  # about that of a panel, in inches
 
 _SEEN = 1.0  # the distance from a line or a dot at which something is seen beside it, in points
 
@@ -208,6 +229,7 @@ def cumulative(
     ylabel: str = "fraction at or below",
     whole: float = 1.0,
     steps: bool = False,
+    labels: Sequence[str] = (),
     truth: npt.ArrayLike | None = None,
     quantiles: tuple[npt.ArrayLike, npt.ArrayLike, Interval | None] | None = None,
     confidence: float = 0.95,
@@ -217,7 +239,8 @@ def cumulative(
 
     Within a bin the line is straight in units; the band there reaches from the interval of its
     lower edge to that of its upper one, and so holds however values lie within bins.
-    Shapes: `edges` (bins + 1,), `values` (bins,), `truth` (bins,).
+    Shapes: `edges` (bins + 1,), `values` (bins,), `truth` (bins,), `labels` of bins (bins,) if they
+    have no units.
     """
     heights, ends = finite(values, interval)
     cuts = _edges(edges, len(heights))
@@ -228,8 +251,7 @@ def cumulative(
             f" {known.shape}"
         )
     figure, axes = panel(xlabel, ylabel)
-    axes.set_xscale("log" if is_logarithmic(edges) else "linear")
-    mark_units(axes.xaxis, edges)
+    _mark_bins(axes, edges, labels)
     for level in (0.0, whole):
         axes.axhline(level, color=MUTED, linewidth=0.8)
     if ends is not None:
@@ -272,15 +294,18 @@ def histogram(
     xlabel: str,
     measure: str = "fraction of the users",
     unit: str = "",
+    labels: Sequence[str] = (),
     confidence: float = 0.95,
     caption: str = "",
 ) -> Figure:
-    """The bins of a distribution: their values, or densities where their widths differ."""
+    """The bins of a distribution: their values, or densities where their widths differ.
+
+    Shapes: `edges` (bins + 1,), `values` (bins,), `labels` of bins (bins,) if they have no units.
+    """
     heights, ends = finite(values, interval)
     cuts = _edges(edges, len(heights))
     figure, axes = panel(xlabel)
-    axes.set_xscale("log" if is_logarithmic(edges) else "linear")
-    mark_units(axes.xaxis, edges)
+    _mark_bins(axes, edges, labels)
     scaled = np.log10(cuts) if axes.get_xscale() == "log" else cuts
     widths, centre = np.diff(scaled), (scaled[1:] + scaled[:-1]) / 2
     if axes.get_xscale() == "log":
@@ -301,6 +326,16 @@ def histogram(
     caption_above(axes, caption)
     legend_above(figure)
     return figure
+
+
+def _mark_bins(axes: Axes, edges: npt.ArrayLike, labels: Sequence[str]) -> None:
+    if labels:
+        cuts, every = numbers(edges), -(-len(labels) // MOST_NAMES)
+        middles = ((cuts[1:] + cuts[:-1]) / 2)[::every]
+        mark_labels(axes.xaxis, middles, labels[::every], _WIDTH / len(middles))
+        return
+    axes.set_xscale("log" if is_logarithmic(edges) else "linear")
+    mark_units(axes.xaxis, edges)
 
 
 def _edges(edges: npt.ArrayLike, bins: int) -> Floats:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from frequency.schema.attribute import Attribute, Boolean, Categorical, Text
 from frequency.schema.column import columns_of
 from frequency.schema.domain import MOST_ATTRIBUTES, Domain
-from frequency.schema.numeric import Dates, Numeric, Ordered
+from frequency.schema.numeric import Dates, Numeric, Ordered, Ordinal
 from mechdesign.base import (
     JSON_BYTES,
     aligned,
@@ -69,7 +69,7 @@ class Schema:
     Parameters
     ----------
     attributes : sequence of Attribute
-        `Categorical`, `Numeric`, `Dates`, `Boolean` and `Text`, of distinct names.
+        `Categorical`, `Ordinal`, `Numeric`, `Dates`, `Boolean` and `Text`, of distinct names.
     public_source : str, default ""
         What a draft was made from, by somebody who declared it public.
 
@@ -213,8 +213,8 @@ class Schema:
         columns = tuple(coded_column.items for coded_column in coded)
         skipping = [
             _absent(items)
-            for coded_column, items in zip(self.attributes, columns, strict=True)
-            if coded_column.missing == "skip"
+            for attribute, items in zip(self.attributes, columns, strict=True)
+            if attribute.skips
         ]
         reports = ~np.logical_or.reduce(skipping) if skipping else np.True_
         if reports.all():
@@ -309,7 +309,7 @@ class Schema:
         rows += [
             [
                 attribute.name,
-                attribute.kind,
+                f"{attribute.kind}, ordered" if isinstance(attribute, Ordinal) else attribute.kind,
                 _number(attribute.size),
                 attribute.values,
                 attribute.unit,
@@ -332,6 +332,10 @@ def _attribute(content: Any, place: int) -> Attribute:
     if isinstance(content.get("name"), str):
         where += f", {shown(content['name'])}"
     rest = {key: value for key, value in content.items() if key != "kind"}
+    if kind is Categorical and "ordered" in rest:
+        if type(ordered := rest.pop("ordered")) is not bool:
+            raise ValueError(f"{where}: ordered is true or false, got {shown(ordered)}")
+        kind = Ordinal if ordered else Categorical
     _require_keys(rest, where, {field.name for field in fields(kind)}, "name")
     if isinstance(rest.get("labels"), list):  # in which integers stand for their text
         rest["labels"] = [str(label) if type(label) is int else label for label in rest["labels"]]

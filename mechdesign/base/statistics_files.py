@@ -187,7 +187,8 @@ def _column(
     ]
     written = [*_NAMED] if named else [_written(*code) for code in missing]
     title = about.column_names_to_labels.get(name) or ""
-    return noted(name, array.type, title, labels, written), array
+    ordered = about.variable_measure.get(name) == "ordinal"
+    return noted(name, array.type, title, labels, written, ordered), array
 
 
 def _range(given: Any) -> tuple[Any, Any]:

@@ -28,15 +28,23 @@ class TableFile(NamedTuple):
         return f"{self.unit} {self.first + row}" if self.place is None else self.place(row)
 
 
-def noted(name: str, kind: Any, title: str, labels: Sequence[Any], missing: Sequence[Any]) -> Any:
+def noted(
+    name: str,
+    kind: Any,
+    title: str,
+    labels: Sequence[Any],
+    missing: Sequence[Any],
+    ordered: bool = False,
+) -> Any:
     """Return a field of Arrow with what a file says of its column, if it says anything.
 
     ``labels`` are pairs of a code and its label; ``missing`` are codes of missing values, and texts
-    such as "97:99" and ":-1" for ranges of them, with both ends.
+    such as "97:99" and ":-1" for ranges of them, with both ends; ``ordered``: its labels have an
+    order, which is that of their codes.
     """
     import pyarrow as pa
 
-    known = {"title": title, "labels": labels, "missing": missing}
+    known = {"title": title, "labels": labels, "missing": missing, "ordered": ordered}
     notes = {key: value for key, value in known.items() if value}
     return pa.field(name, kind, metadata={NOTES: json.dumps(notes)} if notes else None)
 

@@ -119,6 +119,18 @@ class EstimateSource(NamedTuple):
         if extra and any(row.question.startswith("quantile ") for row in rows):
             within = " in one of the bins" if OUTSIDE in extra else ""
             notes.append(f"Quantiles are of the users who have a value{within}.")
+        notes += [
+            f"{attribute.name}: {attribute.title}"
+            for attribute in self.estimate.schema
+            if attribute.title and any(attribute.name in row.question for row in rows)
+        ]
+        notes += [
+            f"People often give {attribute.rounding} as {attribute.name}: a range holds all who do"
+            " at its ends."
+            for attribute in self.estimate.schema
+            if isinstance(attribute, Ordered) and attribute.rounding
+            if any(attribute.name in row.question for row in rows)
+        ]
         notes += self.estimate.caveats(any(" and " in row.question for row in rows))
         if self.found is not None:
             notes = [

@@ -237,7 +237,7 @@ def _encoded(options: argparse.Namespace, schema: Schema) -> Iterator[Encoded]:
 
 def _policies(schema: Schema) -> Iterator[str]:
     """Say what became of rows that do not fit, but not of how many."""
-    skipping = [attribute.name for attribute in schema if attribute.missing == "skip"]
+    skipping = [attribute.name for attribute in schema if attribute.skips]
     if skipping:
         yield f"rows without {listed(skipping)} are left out: how many is not said"
     clipping = [attribute.name for attribute in schema if attribute.outside == "clip"]

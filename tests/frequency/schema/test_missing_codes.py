@@ -8,7 +8,7 @@ import pyreadstat
 import pytest
 
 from frequency.exceptions import InvalidCell
-from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
+from frequency.schema import Boolean, Categorical, Dates, MissingCode, Numeric, Schema, Text
 from frequency.schema.column import Column, MissingCodes
 from frequency.schema.draft import draft_schema
 from frequency.storage.table import blocks
@@ -114,6 +114,75 @@ def test_what_are_no_codes_is_refused(codes):
         Numeric("age", low=0, high=9, whole=True, missing_codes=codes)
 
 
+FATES = [-9, {"code": "97:98", "label": "not asked", "missing": "skip"}]
+
+
+@pytest.mark.parametrize("kind", ["numeric", "text"])
+def test_codes_have_fates_of_their_own(kind):
+    def item(value):
+        """What becomes of a value, looked at by itself."""
+        if value is not None and 97 <= value <= 98:
+            return None if kind == "text" else -1
+        if value is None or value == -9:
+            return "" if kind == "text" else 120
+        return str(int(value)) if kind == "text" else int(value)
+
+    one = (
+        Numeric("a", low=0, high=119, whole=True, missing="item", missing_codes=FATES)
+        if kind == "numeric"
+        else Text("a", missing="item", missing_codes=FATES)
+    )
+    values = [35, -9, 97, 98.0, 99, 0, None, 110]
+    for given in containers(values):
+        assert one.coded(given).items.tolist() == [*map(item, values)]
+    assert one.skips
+    schema = Schema([one])
+    assert schema.encode({"a": values}).skipped == 2
+
+
+def test_a_code_is_refused_by_itself():
+    codes = [-9, {"code": 98, "missing": "refuse"}]
+    age = Numeric("age", low=0, high=9, whole=True, missing="skip", missing_codes=codes)
+    assert age.coded([1, None, -9]).items.tolist() == [1, -1, -1]
+    with pytest.raises(InvalidCell) as caught:
+        age.coded([1, None, -9, 98])
+    assert caught.value.row == 3
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *({"label": "x"}, {"code": 1, "name": "x"}, {"code": 1, "label": 5}, {"code": None}),
+        *({"code": 1, "missing": "item"}, {"code": 1, "missing": "drop"}, {}),
+    ],
+    ids=str,
+)
+def test_what_is_said_of_a_code_is_checked(code):
+    with pytest.raises(ValueError, match="code"):
+        Numeric("age", low=0, high=9, whole=True, missing_codes=[code])
+
+
+def test_words_for_yes_and_no_are_ones_own():
+    plain = Boolean("ill", missing="item")
+    words = Boolean("ill", missing="item", true=["Ja", 2], false=["nein", 1])
+    values = ["JA", "nein", 1, "2", 2.0, True, "no", None, 0]
+    assert words.coded(values).items.tolist() == [1, 0, 0, 1, 1, 1, 0, 2, 0]
+    assert words.client_values == plain.client_values
+    assert Schema.of_content(Schema([words]).content()).attributes[0] == words
+    with pytest.raises(InvalidCell, match="'ja' is not yes or no"):
+        plain.coded(["ja"])
+    for wrong in (
+        {"true": ["x"], "false": ["X"]},
+        {"true": [""]},
+        {"false": "no"},
+        {"true": [1.5]},
+    ):
+        with pytest.raises(ValueError, match="ill"):
+            Boolean("ill", **wrong)
+    with pytest.raises(ValueError, match="two meanings"):
+        Boolean("ill", true=["9"], missing_codes=[9])
+
+
 def test_a_label_is_no_code():
     with pytest.raises(ValueError, match="'98' is a label of a, and a code"):
         Categorical("a", ["1", "98"], missing_codes=["97:99"])
@@ -122,7 +191,7 @@ def test_a_label_is_no_code():
 @pytest.mark.parametrize("name", ["a.toml", "a.json"])
 def test_files_keep_them(name, tmp_path):
     ages = Numeric("age", low=0, high=9, whole=True, missing="item", missing_codes=[-9, "97:99"])
-    schema = Schema([ages, Categorical("a", ["x"], missing_codes=("-",))])
+    schema = Schema([ages, Categorical("a", ["x"], missing_codes=("-", *FATES), title="Letter")])
     schema.save(tmp_path / name)
     assert Schema.load(tmp_path / name) == schema
     plain = Schema([Categorical("a", ["x"])])
@@ -155,7 +224,8 @@ def test_a_draft_knows_what_a_file_of_spss_says(survey):
     sex, age, _ = draft.schema.attributes
     assert isinstance(sex, Categorical)
     assert sex.labels == ("male", "female", "3")  # a value without a label keeps its number
-    assert (sex.missing, sex.missing_codes) == ("item", (9,))
+    assert (sex.missing, sex.title) == ("item", "Sex of respondent")
+    assert sex.missing_codes == (MissingCode(9, "no answer"),)
     assert isinstance(age, Numeric)
     assert (age.low, age.high) == (17, 60)
     assert set(age.missing_codes) == {"97:99", -1}
