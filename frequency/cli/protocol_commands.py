@@ -38,7 +38,7 @@ or by a curator who is trusted with the table:
 
 USERS = f"""
 table [file]  one row a user: .csv or .tsv (with a header line, perhaps .gz or .zst), .parquet or a
-    directory of such files, .arrow, .xlsx, .sav, .dta, .sas7bdat, .xpt
+    directory of such files, .arrow, .xlsx, .sav, .dta, .sas7bdat, .xpt, .sqlite, .duckdb
 {TABLE}
 """
 

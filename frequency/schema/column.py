@@ -678,8 +678,38 @@ def require_columns(names: Sequence[str], there: Sequence[Any]) -> None:
             raise UnknownColumn(f"the table has {many} {name!r}; its columns are {shown(there)}")
 
 
+def is_of_dask(table: Any) -> bool:
+    """Whether it is a DataFrame of Dask, which narwhals reads by a package of its own."""
+    dask = sys.modules.get("dask.dataframe")
+    return dask is not None and isinstance(table, dask.DataFrame)
+
+
+def gathered(table: Any, names: Sequence[str]) -> Any:
+    """Return a table of a kind whose rows come in parts, or later, with these columns in memory."""
+    import narwhals as nw
+
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(table, arrow.RecordBatch):
+        return arrow.Table.from_batches([table])
+    if arrow is not None and isinstance(table, arrow.RecordBatchReader):
+        require_columns(names, table.schema.names)
+        parts = [batch.select([*names]) for batch in table]
+        fields = [table.schema.field(name) for name in names]
+        return arrow.Table.from_batches(parts, arrow.schema(fields))
+    if is_of_dask(table):
+        require_columns(names, [*table.columns])
+        return table[[*names]].compute()
+    frame = nw.from_native(table, allow_series=True, pass_through=True)
+    if not isinstance(frame, nw.LazyFrame):
+        return table
+    require_columns(names, frame.collect_schema().names())
+    return frame.select(*names).collect().to_native()
+
+
 def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
     """Return columns of a table."""
+    if not isinstance(table, (Mapping, Sequence, np.ndarray)):
+        table = gathered(table, names)
     if isinstance(table, Mapping):
         there, column = list(table), table.__getitem__
     else:

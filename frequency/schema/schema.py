@@ -183,9 +183,11 @@ class Schema:
         Parameters
         ----------
         table : DataFrame or mapping
-            Of pandas, polars or pyarrow, or of names to columns (arrays or lists), with a column
-            for each attribute; others are not looked at. Texts are read as the numbers and dates
-            that they spell. With one attribute: perhaps the column itself.
+            Of pandas, polars (eager or lazy), pyarrow (also batches and readers), Dask, a relation
+            of DuckDB, or of names to columns (arrays or lists), with a column for each attribute;
+            others are not looked at. Texts are read as the numbers and dates that they spell. With
+            one attribute: perhaps the column itself. Its columns have to fit into memory: see
+            `frequency.storage.table.blocks`.
 
         Returns
         -------

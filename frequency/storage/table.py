@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
+from frequency.schema.column import is_of_dask, require_columns
 from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, opened_table, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -28,7 +29,7 @@ _ROWS, _BYTES = 1 << 18, 1 << 26
 
 
 def blocks(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     columns: Sequence[str] | None = None,
     options: ReadOptions = AS_IT_IS,
 ) -> Iterator[Any]:
@@ -36,21 +37,24 @@ def blocks(
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike or table
         A file whose name ends in .csv, .tsv or .txt, perhaps with .gz or .zst; in .parquet, .arrow
         or .feather; .xlsx, .xls or .ods; .sav, .zsav, .por, .dta, .sas7bdat or .xpt; or a directory
-        of Parquet files, whose folders may be called column=value. Text has a header line, and
-        quotes around separators and line ends.
+        of Parquet files, whose folders may be called column=value; or in .sqlite, .db or .duckdb.
+        Text has a header line, and quotes around separators and line ends. Or a table whose rows
+        come in parts, or later: a LazyFrame of polars, a RecordBatch or a RecordBatchReader of
+        pyarrow, a relation of DuckDB, a DataFrame of Dask; or one in memory.
     columns : sequence of str, optional
         Those that are needed; None: all.
     options : ReadOptions, optional
-        The encoding, the separator and the sheet, where the file does not tell them. By default
-        text is in UTF-8, and a workbook has one sheet.
+        The encoding, the separator, the sheet or the query, where the file does not tell them. By
+        default text is in UTF-8, and a workbook has one sheet.
 
     Yields
     ------
     pyarrow.Table
-        At most 2^18 rows of these columns: of text strings as they are written, null where they are
+        At most 2^18 rows of these columns (of other tables than files what their library has, and
+        as many rows as it gives): of text strings as they are written, null where they are
         empty; else what is there. Fields of SPSS, Stata and SAS say what codes mean, which
         `Schema.encode` and `draft_schema` read.
 
@@ -58,6 +62,8 @@ def blocks(
     ------
     UnknownColumn
         A column that is not there, or there twice.
+    TypeError
+        Something else than a file or such a table, as a mapping of columns, which is in memory.
     InvalidTable
         Another kind of file, or one that is malformed: the message names the line. Some of that
         shows only after the last block.
@@ -68,8 +74,15 @@ def blocks(
     OSError
         The file cannot be read.
     """
-    source = Path(path)
     total = 0
+    if not isinstance(path, (str, os.PathLike)):
+        for block in _parts(path, columns):
+            total += len(block)
+            yield block
+        if not total:
+            raise NoRows("the table has no rows; nothing was written")
+        return
+    source = Path(path)
     with opened_table(source, options) as table:
         places = _places(source, table.names, columns)
         for block in _regrouped(table.read(places)):
@@ -79,8 +92,42 @@ def blocks(
         raise NoRows(f"{source} has no rows; nothing was written")
 
 
+def _parts(table: Any, columns: Sequence[str] | None) -> Iterator[Any]:
+    """Yield the rows of a table that is no file, as their library gives them."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if is_of_dask(table):
+        names = [*(table.columns if columns is None else columns)]
+        require_columns(names, [*table.columns])
+        yield from (table[names].partitions[k].compute() for k in range(table.npartitions))
+        return
+    if isinstance(table, pa.RecordBatchReader):
+        names = [*(table.schema.names if columns is None else columns)]
+        require_columns(names, table.schema.names)
+        yield from _regrouped(batch.select(names) for batch in table)
+        return
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    frame: Any = nw.from_native(table)
+    there = frame.collect_schema().names()
+    names = [*(there if columns is None else columns)]
+    require_columns(names, there)
+    chosen = frame.select(*names)
+    native = chosen.to_native()
+    if isinstance(frame, nw.DataFrame):
+        for first in range(0, len(frame), _ROWS):
+            yield chosen[first : first + _ROWS].to_native()
+    elif hasattr(native, "collect_batches"):  # of polars
+        yield from native.collect_batches(chunk_size=_ROWS)
+    elif hasattr(native, "__arrow_c_stream__"):  # of DuckDB
+        yield from _regrouped(pa.RecordBatchReader.from_stream(native))
+    else:
+        yield chosen.collect().to_native()
+
+
 def applied(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Any,
     columns: Sequence[str],
     function: Callable[[Any], T],
     options: ReadOptions = AS_IT_IS,
@@ -89,7 +136,7 @@ def applied(
 
     Parameters
     ----------
-    path : str or os.PathLike
+    path : str, os.PathLike or table
         As for `blocks`.
     columns : sequence of str
         Those that the function needs.
@@ -110,6 +157,9 @@ def applied(
     NoRows, UnknownColumn, OSError
         As for `blocks`.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        yield from _applied(path, columns, function)
+        return
     source, before = Path(path), 0
     for block in _ahead(blocks(source, columns, options)):
         try:
@@ -120,6 +170,19 @@ def applied(
             raise InvalidTable(f"{source}, {where}, {error.wrong}; nothing was written") from error
         except UnknownColumn as error:
             raise InvalidTable(f"{source}: {error}; nothing was written") from error
+        yield made
+        before += len(block)
+
+
+def _applied(table: Any, columns: Sequence[str], function: Callable[[Any], T]) -> Iterator[T]:
+    """The same of a table that is no file."""
+    before = 0
+    for block in blocks(table, columns):
+        try:
+            made = function(block)
+        except InvalidCell as error:
+            where = f"row {before + error.row}"
+            raise InvalidTable(f"{where}, {error.wrong}; nothing was written") from error
         yield made
         before += len(block)
 

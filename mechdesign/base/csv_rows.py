@@ -47,6 +47,7 @@ _KINDS = (
     (b"$FL", f"a file of SPSS: its name must end in .sav, or {_SAVE}"),
     (b"<stata_dta>", f"a file of Stata: its name must end in .dta, or {_SAVE}"),
     (b"HEADER RECORD*******LIB", f"a transport file of SAS: its name must end in .xpt, or {_SAVE}"),
+    (b"SQLite format 3\0", "a database of SQLite: its name must end in .sqlite"),
     (b"PAR1", "a Parquet file: its name must end in .parquet"),
     (b"ARROW1", "an Arrow file: its name must end in .arrow"),
     (b"\x1f\x8b", "compressed by gzip: its name must end in .gz, or unpack it"),
@@ -59,6 +60,7 @@ _KINDS = (
 BINARY_TABLES: tuple[str, ...] = (
     *(".parquet", ".arrow", ".feather", ".ipc", ".xlsx", ".xls", ".ods"),
     *(".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt"),
+    *(".sqlite", ".sqlite3", ".db", ".duckdb"),
 )
 
 
@@ -74,11 +76,14 @@ class ReadOptions(NamedTuple):
         One of `SEPARATORS`; None: what the header line, or the end of the file's name, tells.
     sheet : str or None
         The name of a workbook's sheet; None: the only one.
+    query : str or None
+        Of a database the name of a table, or a query in SQL; None: the only table.
     """
 
     encoding: str = ""
     separator: str | None = None
     sheet: str | None = None
+    query: str | None = None
 
     def require(self) -> ReadOptions:
         """Return the same; ValueError for an encoding that Python does not know."""

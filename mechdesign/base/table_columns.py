@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -71,3 +71,24 @@ def text_of(value: Any) -> str:
     if isinstance(value, (date, time)):  # datetimes are dates, too
         return value.isoformat()
     return str(value)
+
+
+def cells_of(values: Sequence[Any]) -> Any:
+    """Return cells of a column as an array: of their type if they have one, else as text."""
+    import pyarrow as pa
+
+    given = [None if value == "" else value for value in values]
+    kinds = {type(value) for value in given if value is not None}
+    if kinds <= {int, float}:
+        return pa.array(given, pa.float64() if kinds else pa.null())
+    if kinds == {date, datetime}:  # midnight is a date for the workbook
+        return pa.array(
+            [
+                datetime(value.year, value.month, value.day) if type(value) is date else value
+                for value in given
+            ],
+            pa.timestamp("us"),
+        )
+    if len(kinds) == 1 and kinds <= {bool, str, date, datetime, time, timedelta}:
+        return pa.array(given)
+    return pa.array([None if value is None else text_of(value) for value in given], pa.string())

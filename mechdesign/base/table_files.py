@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -26,9 +25,10 @@ from mechdesign.base.csv_rows import (
     Utf8Stream,
     opened_csv,
 )
+from mechdesign.base.databases import DATABASES, opened_database
 from mechdesign.base.files import opened
 from mechdesign.base.statistics_files import opened_statistics
-from mechdesign.base.table_columns import TableFile, notes_of, text_of
+from mechdesign.base.table_columns import TableFile, cells_of, notes_of, text_of
 from mechdesign.base.text import listed, needing
 from mechdesign.exceptions import InvalidTable
 
@@ -92,6 +92,8 @@ def opened_table(
         return _arrow(source)
     if kind in (".xlsx", ".xls", ".ods"):
         return _workbook(source, options.sheet)
+    if kind in DATABASES:
+        return opened_database(source, options)
     return opened_statistics(source, options.encoding)
 
 
@@ -342,7 +344,7 @@ def _workbook(source: Path, sheet: str | None) -> Iterator[TableFile]:
         wanted = [names[place] for place in places]
         for start in range(1, len(cells), _BATCH):
             rows = cells[start : start + _BATCH]
-            columns = [_cells([row[place] for row in rows]) for place in places]
+            columns = [cells_of([row[place] for row in rows]) for place in places]
             yield pa.RecordBatch.from_arrays(columns, wanted)
 
     yield TableFile(names, read, f"sheet {name!r}, row", 2)
@@ -406,22 +408,3 @@ def _names(where: str, cells: list[list[Any]]) -> list[str]:
                     " of units, above numbers: remove it; nothing was written"
                 )
     return names
-
-
-def _cells(values: list[Any]) -> Any:
-    """Cells of a column as an array: of their type if they have one, else as text."""
-    given = [None if value == "" else value for value in values]
-    kinds = {type(value) for value in given if value is not None}
-    if kinds <= {int, float}:
-        return pa.array(given, pa.float64() if kinds else pa.null())
-    if kinds == {date, datetime}:  # midnight is a date for the workbook
-        return pa.array(
-            [
-                datetime(value.year, value.month, value.day) if type(value) is date else value
-                for value in given
-            ],
-            pa.timestamp("us"),
-        )
-    if len(kinds) == 1 and kinds <= {bool, str, date, datetime, time, timedelta}:
-        return pa.array(given)
-    return pa.array([None if value is None else text_of(value) for value in given], pa.string())

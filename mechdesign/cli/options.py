@@ -234,6 +234,8 @@ TABLE = """
     found from the header line); text that is written has the same
 --encoding NAME  of text that is not in UTF-8, such as windows-1252 or utf-16
 --sheet NAME  of a workbook that has several
+--query SQL  of a database (.sqlite, .duckdb): the name of a table, or a query (default: the only
+    table)
 """
 
 LABELLED_COUNTS = f"""
@@ -274,7 +276,9 @@ DETAILS = """
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
     """What `TABLE` says of a file; ValueError for an encoding that is not known."""
-    return ReadOptions(options.encoding or "", options.separator, options.sheet).require()
+    return ReadOptions(
+        options.encoding or "", options.separator, options.sheet, options.query
+    ).require()
 
 
 def confidence_of(options: argparse.Namespace) -> float:

@@ -1,7 +1,11 @@
 """The same people in every format are the same items, for every kind of attribute."""
 
 import datetime as dt
+import sqlite3
+from contextlib import closing
 
+import dask.dataframe as dask
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,8 +15,11 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
+from frequency.exceptions import UnknownColumn
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, Text
-from frequency.storage.table import blocks
+from frequency.storage.table import applied, blocks
+from mechdesign.base import ReadOptions
+from mechdesign.exceptions import InvalidTable, NoRows
 
 SCHEMA = Schema(
     [
@@ -104,6 +111,22 @@ def xlsx(path):
     frame().to_excel(path, index=False)
 
 
+def sqlite(path):
+    with closing(sqlite3.connect(path)) as base:
+        base.execute(f"CREATE TABLE people ({', '.join(NAMES)})")
+        rows = [[None if value == "" else value for value in row] for row in texts().to_numpy()]
+        base.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        base.commit()
+
+
+def duck(path):
+    with duckdb.connect(path) as base:
+        people = arrow()
+        base.register("given", people)
+        base.execute("CREATE TABLE people AS SELECT * FROM given")
+        base.execute("CREATE VIEW others AS SELECT * FROM people")
+
+
 WRITTEN = {
     "a.csv": csv,
     "a.tsv": lambda path: csv(path, "\t"),
@@ -117,6 +140,8 @@ WRITTEN = {
         coded(), path, compress=True, variable_value_labels={"sex": {1: "male", 2: "female"}}
     ),
     "a.dta": dta,
+    "a.sqlite": sqlite,
+    "a.duckdb": duck,
 }
 
 
@@ -131,7 +156,8 @@ def items_of(tables):
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_files(name, tmp_path):
     WRITTEN[name](tmp_path / name)
-    assert items_of(blocks(tmp_path / name)) == EXPECTED
+    options = ReadOptions(query="people") if name == "a.duckdb" else ReadOptions()
+    assert items_of(blocks(tmp_path / name, options=options)) == EXPECTED
 
 
 def test_transport_files_of_sas_without_labels(tmp_path):
@@ -155,3 +181,34 @@ def test_transport_files_of_sas_without_labels(tmp_path):
 )
 def test_tables(table):
     assert items_of([table]) == EXPECTED
+
+
+LAZY = {
+    "polars": lambda: pl.DataFrame(ROWS, schema=[*NAMES], orient="row", strict=False).lazy(),
+    "batch": lambda: arrow().combine_chunks().to_batches()[0],
+    "reader": lambda: pa.RecordBatchReader.from_batches(arrow().schema, arrow().to_batches(2)),
+    "duckdb": lambda: duckdb.from_arrow(arrow()),
+    "dask": lambda: dask.from_pandas(frame(), npartitions=2),
+}
+
+
+@pytest.mark.parametrize("kind", LAZY)
+def test_tables_whose_rows_come_in_parts_or_later(kind):
+    assert items_of([LAZY[kind]()]) == EXPECTED
+    assert items_of(blocks(LAZY[kind](), NAMES)) == EXPECTED
+    with pytest.raises(UnknownColumn, match="no column 'height'"):
+        [*blocks(LAZY[kind](), ["height"])]
+    with pytest.raises(UnknownColumn, match="no column 'height'"):
+        Schema([Boolean("height")]).encode(LAZY[kind]())
+    ages = Schema([Numeric("age", low=0, high=50, whole=True, missing="item")])
+    with pytest.raises(InvalidTable, match=r"^row 3, column 'age': 120"):
+        [*applied(LAZY[kind](), ages.names, ages.encode)]
+
+
+def test_tables_in_memory_are_blocks_too():
+    for table in (frame(), arrow(), pl.from_arrow(arrow())):
+        assert items_of(blocks(table)) == EXPECTED
+    with pytest.raises(NoRows):
+        [*blocks(frame()[:0])]
+    with pytest.raises(TypeError):
+        [*blocks({"age": [1]})]
