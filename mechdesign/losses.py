@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from flint import fmpz
@@ -224,6 +225,24 @@ def prior_over(inputs: int, weights: Iterable[Rational] | None = None) -> tuple[
     if len(values) != inputs:
         raise InvalidPrior(f"the prior has {len(values)} weights for {inputs} inputs")
     return values
+
+
+#: Weights of counts from 0 on, or what gives those of a largest count, which sum to 1.
+Prior: TypeAlias = Sequence[Rational] | Callable[[int], Iterable[Rational]]
+
+
+def prior_for(n: int, given: Prior | None) -> tuple[Fraction, ...] | None:
+    """Exact weights of the counts 0 .. n: of a list its first ones, divided by their sum.
+
+    None stays None. Raises InvalidPrior if there are too few, or these are no distribution.
+    """
+    if given is None:
+        return None
+    if callable(given):
+        return prior_over(n + 1, given(n))
+    if len(given) <= n:
+        raise InvalidPrior(f"the prior has {len(given)} weights for the counts 0 .. {n}")
+    return prior(given[: n + 1])
 
 
 def _distribution(weights: Iterable[Rational]) -> tuple[Fraction, ...]:

@@ -101,6 +101,12 @@ class ReadOptions(NamedTuple):
 _COUNT = re.compile(r"\s*0*([0-9]{1,18})(?:[.,]0{1,2})?\s*", re.ASCII)
 
 
+_DECIMAL = re.compile(r"^(\s*[+-]?[0-9]*),([0-9]+\s*)$")  # a number with a decimal comma
+
+
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?|[0-9]*\.[0-9]+|[0-9]+/[0-9]+)\s*", re.ASCII)
+
+
 _SIGNED = re.compile(r"[+-][0-9]+(?:\.[0-9]+)?")
 
 
@@ -277,27 +283,44 @@ def read_csv(stream: IO[str], source: Path, separator: str | None = None) -> Csv
     mark = _BOM if first.startswith(_BOM) else ""
     first = first.removeprefix(_BOM)
 
-    def cells(between: str) -> int:
-        try:
-            return len(next(csv.reader([first], delimiter=between), []))
-        except csv.Error:  # a cell is too long for the csv module
-            return 0
-
-    separator = separator or max(SEPARATORS, key=cells)
+    separator = separator or _separator(first)
     rows = _rows(chain([first], stream), source, separator)
     header, _ = next(rows, ([], 0))
     return CsvRows(mark, separator, header, rows, source)
 
 
+def _separator(first: str, numbers: bool = False) -> str:
+    """What separates the cells of a line; with ``numbers`` into numbers, if it holds some."""
+
+    def cells(between: str) -> tuple[float, int]:
+        try:
+            row = next(csv.reader([first], delimiter=between), [])
+        except csv.Error:  # a cell is too long for the csv module
+            return 0.0, 0
+        read = sum(bool(_NUMBER.fullmatch(_pointed(cell, between))) for cell in row)
+        return (read / len(row) if numbers and row else 0.0), len(row)
+
+    return max(SEPARATORS, key=cells)
+
+
+def _pointed(cell: str, separator: str) -> str:
+    """A cell with a point in the place of a decimal comma, where commas do not separate cells."""
+    return cell if separator == "," else _DECIMAL.sub(r"\1.\2", cell)
+
+
 def headless_rows(source: Path) -> Iterator[tuple[list[str], int]]:
     """Yield the rows of a CSV file that may lack a header, with the numbers of their last lines.
 
-    They may be of any lengths. Raises InvalidTable for a malformed file.
+    They may be of any lengths. Where another mark than a comma separates cells, one in a number
+    begins its decimals, and is a point in what is yielded. Raises InvalidTable for a malformed
+    file.
     """
-    # Cells are separated by commas, and empty lines are rows without cells.
+    # Empty lines are rows without cells
     with _text(source) as stream:
         first = stream.readline().removeprefix(_BOM)
-        yield from _rows(chain([first], stream), source, ",", ragged=True)
+        separator = _separator(first, numbers=True)
+        for row, line in _rows(chain([first], stream), source, separator, ragged=True):
+            yield [_pointed(cell, separator) for cell in row], line
 
 
 def _text(source: Path, encoding: str = "") -> io.TextIOWrapper:

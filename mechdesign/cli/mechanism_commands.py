@@ -119,7 +119,7 @@ def loss_of(options: argparse.Namespace, outputs: Values, inputs: Values) -> Los
     if options.cost is not None:
         if options.loss is not None or options.distance:
             raise ValueError("--cost takes the place of --loss and --distance")
-        return Costs(_costs(options.cost, outputs, inputs), prior, worst)
+        return Costs(costs_in(options.cost, outputs, inputs), prior, worst)
     text = "L0" if options.loss is None else options.loss
     power = _POWER.fullmatch(text)
     if power is not None:
@@ -140,7 +140,7 @@ def cells_of(path: Path) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row, _ in headless_rows(path) if row]
 
 
-def _costs(path: Path, outputs: Values, inputs: Values) -> list[list[str]]:
+def costs_in(path: Path, outputs: Values, inputs: Values) -> list[list[str]]:
     """The cells of a table of costs, checked to be numbers, without the labels around them."""
     rows = cells_of(path)
     labelled = len(rows) == outputs.size + 1 and len(rows[0]) == inputs.size + 1

@@ -32,6 +32,7 @@ from mechdesign.base import (
     printable,
     replacing,
 )
+from mechdesign.exceptions import InexactNumber, InvalidTable
 from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 # ------------------------------------------------------------------------------------------------
@@ -218,7 +219,8 @@ CONFIDENCE = """
 
 PRIOR = """
 --prior W0,W1,...  how likely the true counts are: weights of all of them in order, scaled to sum
-    to one, or binomial:P for respondents who count with probability P each (default: all alike)
+    to one, or a .csv file with one at the end of each line; or binomial:P for respondents who
+    count with probability P each (default: all alike)
 """
 
 FORCE = """
@@ -339,12 +341,36 @@ def member_of(text: str, option: str) -> Any:
 
 def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] | None:
     """The prior over so many inputs that is asked for; None: uniform."""
+    given = prior_in(options)
+    if given is None:
+        return None
+    if callable(given):
+        return losses.prior_for(inputs - 1, given)
+    return losses.prior_over(inputs, losses.prior(given))
+
+
+def prior_in(options: argparse.Namespace) -> losses.Prior | None:
+    """The weights of ``--prior``, or what gives them for a largest count; None: uniform."""
     if options.prior is None:
         return None
     kind, colon, p = options.prior.partition(":")
     if kind == "binomial" and colon:
-        return losses.binomial(inputs - 1, p)
-    return losses.prior_over(inputs, losses.prior(options.prior.split(",")))
+        return partial(losses.binomial, p=p)
+    if not options.prior.lower().endswith((".csv", ".tsv", ".txt")):
+        weights: list[str] = options.prior.split(",")
+        return weights
+    path, weights = Path(options.prior), []
+    for place, (row, line) in enumerate(headless_rows(path)):
+        try:
+            exact(row[-1].strip(), "a weight")
+        except (ValueError, InexactNumber, IndexError):
+            if place:  # the first line may be a header
+                raise InvalidTable(
+                    f"--prior {path}: line {line} does not end in a number"
+                ) from None
+        else:
+            weights.append(row[-1].strip())
+    return weights
 
 
 def ledger_of(options: argparse.Namespace) -> Ledger | None:

@@ -12,11 +12,13 @@ from typing import Any, Literal
 import numpy as np
 
 from mechdesign.base import aligned, brief, exact, printable, to_text, untaken, write_csv
+from mechdesign.cli.mechanism_commands import costs_in
 from mechdesign.cli.options import (
     CONFIDENCE,
     COPIED,
     FORCE,
     LABELLED_COUNTS,
+    PRIOR,
     PRIVACY,
     PROPERTIES,
     RELEASE,
@@ -27,14 +29,16 @@ from mechdesign.cli.options import (
     epsilon_in,
     generator_of,
     ledger_of,
+    prior_in,
     privacy_of,
     read_options,
     save_figure,
     say,
 )
-from mechdesign.losses import L0, Loss, Power
+from mechdesign.losses import L0, Costs, Loss, Power, prior_for
 from mechdesign.mechanism.closed_form import SMALL, FairLaw
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
+from mechdesign.mechanism.values import Counts
 from mechdesign.optimisation.theory import LARGEST_GROUP, closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.tables import (
@@ -70,8 +74,10 @@ A .json file holds the release, with the columns of --total and --keep as names 
     counts [file]  table with a row for each group (.csv, .xlsx, .sav, .parquet and others)
     --count COLUMN [required]  the column of true counts; it is replaced, never copied
     --size COLUMN [required]  the column of group sizes, which are public
-    --loss LOSS [default L0]  what the mechanisms minimise: L0, L1, L2, ... for single counts; total
+    --loss LOSS  what the mechanisms minimise: L0 (default), L1, L2, ... for single counts; total
         for totals
+    --cost CSV [file]  instead of a loss: a table of exact costs >= 0, a line for each output, a
+        cell for each count up to the largest size; smaller groups take the first ones
     --overlap K [int, default 1]  in how many groups of the table one person can be
     --total COLUMN [repeated]  print the subtotals for each label of this column, too
     --estimates  add estimates of counts to a .csv file
@@ -84,6 +90,7 @@ A .json file holds the release, with the columns of --total and --keep as names 
     """,
     PRIVACY,
     PROPERTIES,
+    PRIOR,
     COPIED,
     CONFIDENCE,
     SEED,
@@ -97,7 +104,10 @@ def run_release_table(options: argparse.Namespace) -> None:
     if options.count in columns:
         raise ValueError(f"the column {options.count} would publish the true counts")
     confidence = confidence_of(options)
-    privacy, loss, ledger = privacy_of(options), _loss(options.loss), ledger_of(options)
+    privacy, ledger, prior = privacy_of(options), ledger_of(options), prior_in(options)
+    loss: Loss | Literal["total"] = _loss(options.loss or "L0")
+    if options.cost is not None and options.loss is not None:
+        raise ValueError("--cost takes the place of --loss")
     read = read_groups(
         options.counts,
         options.count,
@@ -106,6 +116,9 @@ def run_release_table(options: argparse.Namespace) -> None:
         options=read_options(options),
         overlap=options.overlap,
     )
+    if options.cost is not None:
+        counts = Counts(0, max(read.sizes))
+        loss = Costs(costs_in(options.cost, counts, counts))
     copied = [(name, read.kept[name]) for name in columns if name != options.size]
     labels = zip(*(column for _, column in copied), strict=True)
     noisy_table = release(
@@ -114,6 +127,7 @@ def run_release_table(options: argparse.Namespace) -> None:
         privacy,
         loss,
         options.property,
+        prior=prior,
         names=[", ".join(row) for row in labels] if copied else None,
         overlap=options.overlap,
         rng=generator_of(options, "these counts"),
@@ -129,7 +143,10 @@ def run_release_table(options: argparse.Namespace) -> None:
         lines = _lines(noisy_table, copied, options, confidence)
         write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
     sizes = list(noisy_table.mechanisms) if options.json else _shown(list(noisy_table.mechanisms))
-    errors = {size: StandardErrors.of(noisy_table.mechanisms[size]) for size in sizes}
+    errors = {
+        size: StandardErrors.of(noisy_table.mechanisms[size], prior_for(size, prior))
+        for size in sizes
+    }
     totals = list(_totals(noisy_table, {name: read.kept[name] for name in options.total}))
     if options.json:
         print(json.dumps(_to_dict(noisy_table, errors, totals, confidence), indent=1))

@@ -6,8 +6,9 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -61,6 +62,7 @@ class DesignCache:
         loss: Loss | Literal["total"] | None = None,
         properties: Iterable[PropertyLike] = (),
         *,
+        prior: Sequence[Fraction] | None = None,
         certificate: bool = False,
     ) -> Mechanism:
         """Return the mechanism of `design`, from its file if there is one; its privacy is audited.
@@ -73,9 +75,12 @@ class DesignCache:
             As for `design`, but its neighbours are "adjacent", "all" or a distance.
         loss : Loss or "total", optional
             As for `design`; "total": that of
-            `mechdesign.optimisation.unbiased_design.least_variance` for uniform counts.
+            `mechdesign.optimisation.unbiased_design.least_variance`.
         properties : iterable of Property, type or str, optional
             As for `design`.
+        prior : sequence of Fraction, optional
+            Of "total": the weights of the counts, shape (n + 1,), of sum 1; uniform unless given.
+            Losses have their own.
         certificate : bool, default False
             Whether the mechanism has its certificate, and that of a file is checked again. It is
             not needed for privacy, and takes longer.
@@ -103,10 +108,10 @@ class DesignCache:
             return known if certificate else Mechanism.from_parts(known, None)
         smaller = "smaller groups of public size, or a smaller cap, take less"
         refuse_huge(inputs.size, inputs.size, privacy, remedy=smaller)
-        path = self.folder / f"{_key(inputs, privacy, sought, wanted)}.json"
+        path = self.folder / f"{_key(inputs, privacy, sought, wanted, prior)}.json"
         mechanism = _read(path, inputs, privacy, sought, wanted, certificate)
         if mechanism is None:
-            mechanism = _solved(n, privacy, sought, wanted)
+            mechanism = _solved(n, privacy, sought, wanted, prior)
             # Without the file, which may also be too long to be read again, only time is lost.
             with suppress(OSError, ValueError):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,13 +124,15 @@ def designed(
     privacy: Privacy,
     loss: Loss | Literal["total"] | None,
     properties: Iterable[PropertyLike],
+    *,
+    prior: Sequence[Fraction] | None = None,
 ) -> Mechanism:
     """The mechanism of `design`, or that of `least_variance` if the loss is "total".
 
     Where it is too long in coming it is the best closed form, see `best_closed_form`.
     """
     known = best_closed_form(n, privacy, loss, checked(n, None, properties)[2])
-    return _solved(n, privacy, loss, properties) if known is None else known
+    return _solved(n, privacy, loss, properties, prior) if known is None else known
 
 
 def _solved(
@@ -133,13 +140,14 @@ def _solved(
     privacy: Privacy,
     loss: Loss | Literal["total"] | None,
     properties: Iterable[PropertyLike],
+    prior: Sequence[Fraction] | None,
 ) -> Mechanism:
     if loss != TOTAL:
         return design(n, privacy, loss, properties).mechanism
     # Imported here: it loads the solver, which is not needed where designs are kept.
     from mechdesign.optimisation.unbiased_design import least_variance
 
-    return least_variance(n, privacy, properties).mechanism
+    return least_variance(n, privacy, properties, prior=prior).mechanism
 
 
 def best_closed_form(
@@ -208,6 +216,7 @@ def _key(
     privacy: Privacy,
     loss: Loss | Literal["total"],
     properties: tuple[Property, ...],
+    prior: Sequence[Fraction] | None,
 ) -> str:
     """A digest of everything that a design depends on."""
     at = IndexTable(inputs, inputs)
@@ -223,6 +232,8 @@ def _key(
             for item in properties
         ],
     }
+    if prior is not None:
+        content["prior"] = [*map(to_text, prior)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

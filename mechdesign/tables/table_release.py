@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,7 @@ from mechdesign.base import (
     whole_number,
 )
 from mechdesign.exceptions import InvalidCount, NoUnbiasedEstimate
-from mechdesign.losses import Loss
+from mechdesign.losses import L0, Costs, Loss, Prior, prior_for
 from mechdesign.mechanism import files
 from mechdesign.mechanism.files import Work
 from mechdesign.mechanism.mechanism import Mechanism
@@ -46,7 +46,7 @@ from mechdesign.mechanism.values import Counts
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.axes import Axes, Where
-from mechdesign.tables.design_cache import DesignCache, designed
+from mechdesign.tables.design_cache import TOTAL, DesignCache, designed
 from mechdesign.tables.estimates import (
     CellEstimate,
     TotalEstimate,
@@ -468,6 +468,7 @@ def release(
     loss: Loss | Literal["total"] | None = None,
     properties: Iterable[PropertyLike] = (),
     *,
+    prior: Prior | None = None,
     names: Sequence[str] | None = None,
     overlap: int = 1,
     totals: bool = True,
@@ -488,9 +489,14 @@ def release(
         "all" or a distance.
     loss : Loss or "total", optional
         What is minimised for each size; `L0()` unless given. "total": the variance of the unbiased
-        estimate of a count, see `mechdesign.optimisation.unbiased_design.least_variance`.
+        estimate of a count, see `mechdesign.optimisation.unbiased_design.least_variance`. A table
+        of `Costs` is for the largest size; of smaller ones its first rows and columns count.
     properties : iterable of Property, type or str, optional
         What each mechanism has: ``["WH", "CM"]``.
+    prior : callable or sequence, optional
+        How likely the counts are, in place of a loss's own: from a size n to n + 1 weights, such as
+        ``lambda n: binomial(n, "1/10")``; or weights for the largest size, of which smaller ones
+        take the first. Uniform unless given.
     names : sequence of str, optional
         Of the cells, shape (cells,).
     overlap : int, default 1
@@ -519,6 +525,8 @@ def release(
         Some mechanism has no unbiased estimate, and ``totals`` is True; the size is named.
     Infeasible, TooLarge, SolverFailure
         As `design`.
+    InvalidPrior, NotSquare
+        Too few weights, or too few costs, for the largest size; or weights that are all 0.
     InvalidTable
         A row adds up others, so that somebody is in more cells than ``overlap``.
     ValueError
@@ -535,11 +543,13 @@ def release(
     refuse_totals(true, groups, [] if names is None else [names], overlap)
     occurring = np.unique(groups).tolist()
     designer = DesignCache().mechanism if cache else designed
+    sought = {size: _sought(size, loss, prior) for size in occurring}
     mechanisms: dict[int, Mechanism] = {}
     with ProgressMeter("designs", len(occurring), "sizes", shown=progress) as meter:
         for size in occurring:
             meter.say(f"groups of {size}")
-            mechanisms[size] = designer(size, privacy, loss, properties)
+            wanted, weights = sought[size]
+            mechanisms[size] = designer(size, privacy, wanted, properties, prior=weights)
             if totals:
                 _require_estimate(mechanisms[size])
             meter.update()
@@ -547,6 +557,21 @@ def release(
     for size, cells in cells_of(groups).items():
         released[cells] = mechanisms[size].release(true[cells], rng)
     return TableRelease(released, groups, mechanisms, overlap, names, rng is not None)
+
+
+def _sought(
+    size: int, loss: Loss | Literal["total"] | None, prior: Prior | None
+) -> tuple[Loss | Literal["total"] | None, tuple[Fraction, ...] | None]:
+    """What is minimised for groups of a size; of "total" with the weights of counts."""
+    weights = prior_for(size, prior)
+    if loss == TOTAL:
+        return TOTAL, weights
+    if isinstance(loss, Costs):
+        if min(len(loss.table), len(loss.table[0])) > size:
+            corner = tuple(row[: size + 1] for row in loss.table[: size + 1])
+            loss = replace(loss, table=corner)
+        loss.costs(size + 1, size + 1)  # too few are refused before any design
+    return (loss if weights is None else replace(loss or L0(), prior=weights)), None
 
 
 def _require_estimate(mechanism: Mechanism) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import Ledger, UnbiasedEstimate
+from mechdesign import Ledger, UnbiasedEstimate, design
 from mechdesign.cli import main
+from mechdesign.losses import L1, binomial
+from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.tables import TableRelease
 
 ROWS = [
@@ -95,6 +97,28 @@ def test_estimates_and_other_files(capsys):
 
 
 @pytest.mark.slow
+def test_priors_and_costs(capsys):
+    lines = [";".join(str(abs(i - j) / 2).replace(".", ",") for j in range(7)) for i in range(7)]
+    Path("costs.csv").write_text("\n".join(lines))
+    assert run("--epsilon 1 --cost costs.csv --prior binomial:1/4 --out r.json") == 0
+    found = TableRelease.load("r.json")
+    for size, mechanism in found.mechanisms.items():
+        assert mechanism == design(size, 1, L1(prior=binomial(size, "1/4"))).mechanism
+    shown = capsys.readouterr().out
+    errors = StandardErrors.of(found.mechanisms[6], binomial(6, "1/4")).cells()
+    assert errors["RMSE"] in shown
+    for words, says in (
+        ("--cost costs.csv --loss L1", "--cost takes the place of --loss"),
+        ("--prior 1,2,3", "3 weights for the counts 0 .. 6"),
+    ):
+        assert run(f"--epsilon 1 {words} --out other.csv") == 2
+        assert says in capsys.readouterr().err
+        assert not Path("other.csv").exists()
+    Path("costs.csv").write_text("0,1\n1,0\n")
+    assert run("--epsilon 1 --cost costs.csv --out other.csv") == 2
+    assert "2 lines of costs for 7 outputs" in capsys.readouterr().err
+
+
 def test_mechanisms_for_totals(capsys):
     words = "--alpha 9/10 --property WH --property CM --out r.json --json --force"
     errors = []

@@ -110,18 +110,47 @@ def test_pairs_of_counts(capsys: pytest.CaptureFixture[str]) -> None:
         "\ufeff0, 1 ,2\r\n3/2,0,1\r\n\r\n2,1.5,0\r\n",
         ",0,1,2\n0,0,1,2\n1,3/2,0,1\n2,2,1.5,0\n",
         "answer,0,1,2\n0,0,1,2\n1,3/2,0,1\n2,2,1.5,0\n",
+        "0;1,0;2\n3/2;0;1\n2;1,5;0\n",
+        "0,0\t1,0\t2,0\n1,5\t0\t1\n2\t1,5\t0\n",
+        "answer;0;1;2\n0;0;1;2\n1;3/2;0;1\n2;2;1,5;0\n",
+    ],
+)
+@pytest.mark.parametrize(
+    "prior",
+    [
+        "1,1,2",
+        "count;weight\n0;0,5\n1;0,5\n2;1\n",
+        "0.5\n0.5\n1\n",
+        "count,weight\n0,1\n1,1\n2,2\n",
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_table_of_costs(content: str) -> None:
+def test_a_table_of_costs(content: str, prior: str) -> None:
     Path("costs.csv").write_text(content)
-    mechanism = designed("--n", "2", "--alpha", "1/2", "--cost", "costs.csv", "--prior", "1,1,2")
+    if "\n" in prior:
+        Path("prior.csv").write_text(prior)
+        prior = "prior.csv"
+    mechanism = designed("--n", "2", "--alpha", "1/2", "--cost", "costs.csv", "--prior", prior)
     certificate = mechanism.certificate
     assert certificate is not None
     half = Fraction(3, 2)
-    prior = (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
-    assert certificate.loss == Costs([[0, 1, 2], [half, 0, 1], [2, half, 0]], prior)
+    weights = (Fraction(1, 4), Fraction(1, 4), Fraction(1, 2))
+    assert certificate.loss == Costs([[0, 1, 2], [half, 0, 1], [2, half, 0]], weights)
     assert certificate.optimal
+
+
+@pytest.mark.usefixtures("here")
+def test_weights_in_a_file_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, says in (
+        ("count,weight\n0,1\n1,many\n", "line 3 does not end in a number"),
+        ("1\n2\n", "2 weights for 3 inputs"),
+        ("0\n0\n0\n", "not all 0"),
+        ("", "at least 0 and not all 0"),
+    ):
+        Path("prior.csv").write_text(text)
+        words = ["design", "--n", "2", "--alpha", "1/2", "--prior", "prior.csv"]
+        assert main(words) == 2
+        assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", [False, True])
@@ -218,7 +247,6 @@ def test_wrong_requests_are_refused_in_one_line(
         ("0,1,2\n1,0,1\n2,-1,0\n", "'-1' in row 3 is no cost"),
         ("0,1,2\n1,0,1\n2,,0\n", "'' in row 3 is no cost"),
         ("0,1,2\n1,nan,1\n2,1,0\n", "'nan' in row 2 is no cost"),
-        ("0;1;2\n1;0;1\n2;1;0\n", "1 costs for 3 inputs in row 1"),
         (",0,1,3\n0,0,1,2\n1,1,0,1\n2,2,1,0\n", "the first line is 0, 1, 3, expected 0, 1, 2"),
         (",0,1,2\n0,0,1,2\n2,1,0,1\n1,2,1,0\n", "the first column is 0, 2, 1, expected 0, 1, 2"),
         ('0,1,2\n1,"0"x,1\n2,1,0\n', "is not a CSV file"),

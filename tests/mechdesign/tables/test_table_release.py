@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,8 +21,11 @@ from mechdesign import (
     named,
 )
 from mechdesign.base.files import digest_of
-from mechdesign.losses import L2
+from mechdesign.exceptions import InvalidPrior, NotSquare
+from mechdesign.losses import L0, L2, Costs, binomial
+from mechdesign.losses import prior as weighted
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
+from mechdesign.optimisation.unbiased_design import least_variance
 from mechdesign.tables import TableRelease, release
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
@@ -38,6 +42,39 @@ def test_every_size_has_the_mechanism_of_design() -> None:
     assert (found.released <= found.sizes).all()
     assert found.sizes.tolist() == sizes
     assert found.statement.cells == 5
+
+
+def test_priors_and_costs_are_those_of_each_size() -> None:
+    """Against `design` for one size after the other."""
+    sizes, counts, tenth = [3, 1, 2, 0], [1, 0, 2, 0], Fraction(1, 10)
+    costs = [[abs(i - j) * (1 + (i < j)) for j in range(4)] for i in range(4)]
+    weights = [4, 3, 2, 1]
+
+    def corner(size: int) -> Costs:
+        return Costs([row[: size + 1] for row in costs[: size + 1]])
+
+    for prior, of in (
+        (lambda n: binomial(n, tenth), lambda n: binomial(n, tenth)),
+        (weights, lambda n: weighted(weights[: n + 1])),
+    ):
+        for loss in (None, L2(), Costs(costs)):
+            found = release(counts, sizes, HALF, loss, ["F"], prior=prior, totals=False)
+            for size, mechanism in found.mechanisms.items():
+                wanted = corner(size) if isinstance(loss, Costs) else loss or L0()
+                expected = design(size, HALF, replace(wanted, prior=of(size)), ["F"])
+                assert mechanism == expected.mechanism
+        for cache in (True, False):
+            found = release(counts, sizes, HALF, "total", prior=prior, cache=cache)
+            for size, mechanism in found.mechanisms.items():
+                assert mechanism == least_variance(size, HALF, prior=of(size)).mechanism
+    plain = release(counts, sizes, HALF, "total").mechanisms
+    assert plain[3] == least_variance(3, HALF).mechanism  # the cache keeps them apart
+    with pytest.raises(InvalidPrior, match=r"3 weights for the counts 0 .. 3"):
+        release(counts, sizes, HALF, prior=weights[:3])
+    with pytest.raises(InvalidPrior):
+        release(counts, sizes, HALF, prior=[0, 0, 0, 1])
+    with pytest.raises(NotSquare):
+        release(counts, sizes, HALF, corner(2))
 
 
 def test_epsilon_is_the_privacy_of_a_cell() -> None:
