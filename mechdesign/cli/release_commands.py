@@ -7,11 +7,26 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from importlib.metadata import entry_points
+from itertools import product
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.base import aligned, brief, exact, printable, to_text, untaken, write_csv
+from mechdesign.base import (
+    Integers,
+    aligned,
+    brief,
+    count_in,
+    exact,
+    listed,
+    opened_rows,
+    printable,
+    to_text,
+    untaken,
+    write_csv,
+)
 from mechdesign.cli.mechanism_commands import costs_in
 from mechdesign.cli.options import (
     CONFIDENCE,
@@ -35,6 +50,7 @@ from mechdesign.cli.options import (
     save_figure,
     say,
 )
+from mechdesign.exceptions import InvalidTable
 from mechdesign.losses import L0, Costs, Loss, Power, prior_for
 from mechdesign.mechanism.closed_form import SMALL, FairLaw
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
@@ -52,14 +68,25 @@ from mechdesign.tables import (
     release,
     release_contingency,
 )
-from mechdesign.tables.axes import read_counts, read_groups
+from mechdesign.tables.axes import GroupRows, LabelledCounts, read_counts, read_groups
 from mechdesign.tables.design_cache import TOTAL
+
+_FULL = 4  # so many times as many cells as rows make a table that is published by its columns
 
 _SHOWN = 8  # sizes of groups whose errors are printed; --json has all
 
 _TABLE_NOTES = """columns of a .csv file:
   those of --total and --keep, the public size, and the released count under the name of --count;
   with --estimates also the unbiased estimate of each count, and the ends of an interval for it
+
+Excel (.xlsx), PX (.px), SDMX-CSV 2 (.sdmx.csv) and Parquet files have all of these, and the
+  statement, for columns of labels that differ in each row.
+
+from a table with a row for each person:
+  with --group the groups are those of the attributes' labels, in all combinations, and --count is a
+  condition such as "ill yes and age 18:". How many people a group has is taken for public, as
+  sizes are. With --cells FILE only the combinations in it are groups, and somebody in another one
+  is an error; --size is then a column of it. No true count is written.
 
 A .json file holds the release, with the columns of --total and --keep as names of its counts:
   mechdesign.tables.TableRelease.load reads it, and estimates totals from it."""
@@ -71,9 +98,14 @@ A .json file holds the release, with the columns of --total and --keep as names 
     "release-table schools.csv --count ill --size pupils --epsilon 1 --property WH --property CM"
     " --total town --out released.csv",
     """
-    counts [file]  table with a row for each group (.csv, .xlsx, .sav, .parquet and others)
+    counts [file]  table with a row for each group (.csv, .xlsx, .sav, .parquet and others), or with
+        --group for each person
     --count COLUMN [required]  the column of true counts; it is replaced, never copied
-    --size COLUMN [required]  the column of group sizes, which are public
+    --size COLUMN  the column of group sizes, which are public
+    --group NAME [repeated]  an attribute of people, whose labels make the groups, see below
+    --schema FILE [file]  of people (.toml or .json)
+    --cells all|FILE  the groups of people: all combinations of labels (default), or those of a
+        file with a column for each --group
     --loss LOSS  what the mechanisms minimise: L0 (default), L1, L2, ... for single counts; total
         for totals
     --cost CSV [file]  instead of a loss: a table of exact costs >= 0, a line for each output, a
@@ -83,8 +115,8 @@ A .json file holds the release, with the columns of --total and --keep as names 
     --estimates  add estimates of counts to a .csv file
     --ledger FILE [file]  spend from this ledger what a person loses in all, under the name of the
         first file that is written
-    --out FILE [.csv .json, repeated, required]  write the released counts, or in .json the whole
-        release
+    --out FILE [.csv .json .xlsx .px .parquet, repeated, required]  write the released counts, or in
+        .json the whole release
     --json  print JSON
     --no-cache  design anew, and do not keep the designs for the next table
     """,
@@ -108,18 +140,14 @@ def run_release_table(options: argparse.Namespace) -> None:
     loss: Loss | Literal["total"] = _loss(options.loss or "L0")
     if options.cost is not None and options.loss is not None:
         raise ValueError("--cost takes the place of --loss")
-    read = read_groups(
-        options.counts,
-        options.count,
-        options.size,
-        columns,
-        options=read_options(options),
-        overlap=options.overlap,
-    )
+    count, size, read = _groups(options, columns)
+    columns = [*read.kept] if options.group else columns
     if options.cost is not None:
         counts = Counts(0, max(read.sizes))
         loss = Costs(costs_in(options.cost, counts, counts))
-    copied = [(name, read.kept[name]) for name in columns if name != options.size]
+    copied = [(name, read.kept[name]) for name in columns if name != size]
+    published = {target for target in targets if _is_published(target)}
+    axes, places = _axes_of(copied) if published else (None, None)
     labels = zip(*(column for _, column in copied), strict=True)
     noisy_table = release(
         read.counts,
@@ -140,7 +168,11 @@ def run_release_table(options: argparse.Namespace) -> None:
         if target.suffix == ".json":
             noisy_table.save(target)
             continue
-        lines = _lines(noisy_table, copied, options, confidence)
+        if axes is not None and places is not None and target in published:
+            title = f"{count} by {', '.join(axes.names)}"
+            _published(noisy_table, axes, places, title, confidence).save(target)
+            continue
+        lines = _lines(noisy_table, copied, (size, count, options.estimates), confidence)
         write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
     sizes = list(noisy_table.mechanisms) if options.json else _shown(list(noisy_table.mechanisms))
     errors = {
@@ -156,6 +188,89 @@ def run_release_table(options: argparse.Namespace) -> None:
             say(f"wrote {target}: {len(read.counts)} counts")
 
 
+def _is_published(target: Path) -> bool:
+    """Whether a file is in a format of `PublishedTable`, by its name."""
+    plain = target.suffix == ".json" or target.suffix == ".csv"
+    return not plain or target.name.endswith(".sdmx.csv")
+
+
+def _groups(options: argparse.Namespace, columns: Sequence[str]) -> tuple[str, str, GroupRows]:
+    """The names of the columns of counts and sizes, and the groups."""
+    if not options.group:
+        if options.schema is not None or options.cells is not None:
+            raise ValueError("--schema and --cells are of people, of whom --group makes groups")
+        if options.size is None:
+            raise ValueError("--size names the column of group sizes, which are public")
+        read = read_groups(
+            options.counts,
+            options.count,
+            options.size,
+            columns,
+            options=read_options(options),
+            overlap=options.overlap,
+        )
+        return options.count, options.size, read
+    listed_cells = options.cells not in (None, "all")
+    if options.schema is None:
+        raise ValueError("--group takes a --schema, which says what columns hold")
+    if options.overlap != 1:
+        raise ValueError("--overlap is for tables of groups: a row is a person, in one group")
+    if options.size is not None and not listed_cells:
+        raise ValueError("with --group, --size is a column of the file of --cells")
+    if strange := [name for name in columns if name not in options.group]:
+        raise ValueError(f"{strange[0]} is no --group, and each row of the result is one of these")
+    people = _people(options, options.group, options.count)
+    count, size = untaken("count", people.names), untaken("people", people.names)
+    if not listed_cells:
+        cells = [*product(*people.labels)]
+        sizes = people.people.ravel().tolist()
+    else:
+        cells, sizes = _listed_cells(Path(options.cells), people, options)
+    places = dict(zip(product(*people.labels), people.met.ravel().tolist(), strict=True))
+    counts = [places[cell] for cell in cells]
+    kept = {name: [cell[k] for cell in cells] for k, name in enumerate(people.names)}
+    return count, options.size or size, GroupRows(counts, sizes, kept, "", ",")
+
+
+def _people(options: argparse.Namespace, by: Sequence[str], where: str | None) -> Any:
+    """The people of a table by attributes, in true counts."""
+    counting = [*entry_points(group="mechdesign.people")]
+    if not counting:
+        raise ValueError("counting people needs the package rangeq, which is not installed")
+    return counting[0].load()(options.counts, options.schema, by, where, read_options(options))
+
+
+def _listed_cells(
+    source: Path, people: Any, options: argparse.Namespace
+) -> tuple[list[tuple[str, ...]], list[int]]:
+    """The groups that a file lists, and their sizes; nobody may be in another one."""
+    known = dict(zip(product(*people.labels), people.people.ravel().tolist(), strict=True))
+    cells: list[tuple[str, ...]] = []
+    sizes: list[int] = []
+    with opened_rows(source) as read:
+        names = read.places(people.names)
+        (column,) = read.places([options.size]) if options.size is not None else (None,)
+        for row, line in read.at_least_one():
+            cell = tuple(row[place] for place in names)
+            if cell not in known or cell in cells:
+                what = "comes twice" if cell in known else "is no combination of labels"
+                raise read.refusal(line, f"{listed(cell)} {what}")
+            size = known[cell] if column is None else count_in(row[column])
+            if size < known[cell]:
+                raise read.refusal(
+                    line,
+                    f"{row[column or 0]!r} is no size of a group, or less than"
+                    " the people who are in it",
+                )
+            cells.append(cell)
+            sizes.append(size)
+    if outside := [cell for cell, there in known.items() if there and cell not in {*cells}]:
+        raise InvalidTable(
+            f"{source} does not list {listed(outside[0])}, where somebody is; nothing was written"
+        )
+    return cells, sizes
+
+
 def _loss(text: str) -> Loss | Literal["total"]:
     if text == TOTAL:
         return TOTAL
@@ -167,20 +282,64 @@ def _loss(text: str) -> Loss | Literal["total"]:
 def _lines(
     found: TableRelease,
     copied: Sequence[tuple[str, Sequence[str]]],
-    options: argparse.Namespace,
+    asked: tuple[str, str, bool],
     confidence: float,
 ) -> Iterator[Sequence[Any]]:
-    """The header and the rows of the released table."""
-    names = [*(name for name, _ in copied), options.size, options.count]
-    estimates = ["estimate", "low", "high"] if options.estimates else []
+    """The header and the rows of the released table, by the names of size and count."""
+    size, count, estimated = asked
+    names = [*(name for name, _ in copied), size, count]
+    estimates = ["estimate", "low", "high"] if estimated else []
     yield [*names, *(untaken(name, names) for name in estimates)]
     known: list[tuple[Any, ...]] = [()] * len(found.sizes)
-    if options.estimates:  # only then: the intervals take exact sums
+    if estimated:  # only then: the intervals take exact sums
         cells = found.cells(confidence)
         known = [(f"{each.estimate:.3f}", each.low, each.high) for each in cells]
     rows = zip(found.sizes.tolist(), found.released.tolist(), known, strict=True)
     for k, (size, released, more) in enumerate(rows):
         yield [*(column[k] for _, column in copied), size, released, *more]
+
+
+def _axes_of(copied: Sequence[tuple[str, Sequence[str]]]) -> tuple[Axes, Integers]:
+    """The axes of a published table, and which of their cells each row is.
+
+    They are the columns of labels, or where hardly any of their combinations are rows, as of towns
+    in counties, all of them together. InvalidTable if two rows have the same labels.
+    """
+    cells = [*zip(*(column for _, column in copied), strict=True)]
+    if not cells or len({*cells}) < len(cells):
+        raise InvalidTable(
+            "a published table has other labels in each row: copy more columns by --keep; nothing"
+            " was written"
+        )
+    axes = Axes({name: [*dict.fromkeys(column)] for name, column in copied})
+    if axes.size > _FULL * len(cells):
+        cells = [(", ".join(cell),) for cell in cells]
+        axes = Axes({", ".join(name for name, _ in copied): [cell for (cell,) in cells]})
+    places = {cell: place for place, cell in enumerate(axes.cells())}
+    return axes, np.array([places[cell] for cell in cells], dtype=np.int64)
+
+
+def _published(
+    found: TableRelease, axes: Axes, places: Integers, title: str, confidence: float
+) -> PublishedTable:
+    """The released table for an office."""
+    known = found.cells(confidence)
+    columns = {
+        "people": found.sizes,
+        "released": found.released,
+        "estimate": np.array(
+            [np.nan if each.estimate is None else each.estimate for each in known]
+        ),
+        "low": np.array([each.low for each in known]),
+        "high": np.array([each.high for each in known]),
+    }
+    numbers = {name: np.zeros(axes.size, dtype=column.dtype) for name, column in columns.items()}
+    for name, column in columns.items():
+        numbers[name][places] = column
+    impossible = np.ones(axes.size, dtype=bool)
+    impossible[places] = False
+    statement = f"{found.statement}\nlow .. high: {confidence:g} intervals"
+    return PublishedTable(axes, numbers, title, statement, impossible)
 
 
 def _totals(
@@ -333,6 +492,9 @@ def _margin(text: str) -> tuple[tuple[str, ...], str]:
     " --margin answer=0.5 --out answers.json --table answers.csv",
     LABELLED_COUNTS,
     """
+    --attribute NAME [repeated]  an attribute of people, of whom the table has a row each: they are
+        counted by all combinations of labels, and no true count is written
+    --schema FILE [file]  of people (.toml or .json)
     | --within AXIS [repeated, required]  how many people have each label is public; one who moves
         to another cell with the same label is protected; several with commas between them, for
         combinations of labels
@@ -368,7 +530,16 @@ def run_release_contingency(options: argparse.Namespace) -> None:
         names: Privacy.from_epsilon(exact(epsilon, "--margin") / parts)
         for names, epsilon in options.margin
     }
-    read = read_counts(options.counts, options.count, options.size, read_options(options))
+    if options.attribute:
+        if options.count is not None or options.size is not None or options.schema is None:
+            raise ValueError(
+                "--attribute counts people, each of them in one cell: it takes a --schema, and"
+                " neither --count nor --size"
+            )
+        people = _people(options, options.attribute, None)
+        read = LabelledCounts(people.names, people.labels, people.people, None)
+    else:
+        read = read_counts(options.counts, options.count, options.size, read_options(options))
     rng = generator_of(options, "these counts")
     release = release_contingency(
         read.counts,
@@ -430,8 +601,8 @@ def _write_table(
             f" {nearest.bias.min():+.2f} to {nearest.bias.max():+.2f} in a cell and"
             f" {nearest.bias.sum():+.2f} in the total"
         )
-    if options.table.suffix != ".csv" or options.table.name.endswith(".sdmx.csv"):
-        title = f"{options.count} by {', '.join(names)}"
+    if options.table.suffix == ".json" or _is_published(options.table):
+        title = f"{options.count or 'people'} by {', '.join(names)}"
         statement = f"{release.statement}\nlow .. high: {confidence:g} intervals"
         if options.cap is not None:
             statement += f"\n{options.cap}: so many or more"

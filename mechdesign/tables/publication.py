@@ -2,9 +2,11 @@
 
 - Excel: a sheet of values, a row for each cell, and one with the statement.
 - PX, of PC-Axis (PX file format specification, version 2013): the axes are the stub, the numbers of
-  a cell the heading; the statement is a note. A number that there is not is "..".
+  a cell the heading; the statement is a note. A number that is not known is "..", one of a cell
+  that there cannot be "-".
 - SDMX-CSV 2.0.0: a row for each cell, with the estimate as the observation, its standard error and
-  interval as attributes, ``OBS_STATUS`` E (estimated) and ``CONF_STATUS`` F (free).
+  interval as attributes, ``OBS_STATUS`` E (estimated), O (missing) or M (cannot exist), and
+  ``CONF_STATUS`` F (free): nothing is suppressed.
 - JSON-stat 2.0: a dataset whose last dimension are the numbers of a cell.
 - Parquet: a column for each axis and each number, the statement in the metadata.
 
@@ -64,14 +66,20 @@ class PublishedTable:
         What is counted.
     statement : str
         Whom the release protects, and how; of several lines.
+    impossible : array_like of bool, optional
+        Shape (cells,): the cells that there cannot be, such as groups that do not exist. What
+        `numbers` says of them is not written.
     """
 
     axes: Axes
     numbers: Mapping[str, npt.ArrayLike]
     title: str
     statement: str
+    impossible: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
+        if self._empty.shape != (self.axes.size,) or self._empty.dtype != np.bool_:
+            raise ValueError(f"impossible: a bool is expected for each of {self.axes.size} cells")
         for name, array in self._arrays.items():
             if array.shape != (self.axes.size,) or array.dtype.kind not in "iuf":
                 raise ValueError(f"{name}: a number is expected for each of {self.axes.size} cells")
@@ -81,17 +89,24 @@ class PublishedTable:
         return {name: np.asarray(array) for name, array in self.numbers.items()}
 
     @property
+    def _empty(self) -> npt.NDArray[Any]:
+        """Which cells there cannot be."""
+        none = np.zeros(self.axes.size, dtype=bool)
+        return none if self.impossible is None else np.asarray(self.impossible)
+
+    @property
     def _columns(self) -> list[str]:
         """The names of numbers, none of which is that of an axis."""
         return [untaken(name, self.axes.names) for name in self.numbers]
 
-    def _texts(self) -> Iterator[list[str]]:
+    def _texts(self, empty: str = "") -> Iterator[list[str]]:
         """The numbers of each cell as they are written, "" where there is none."""
         arrays = [
             [_text(value, array.dtype.kind == "f") for value in array.tolist()]
             for array in self._arrays.values()
         ]
-        yield from map(list, zip(*arrays, strict=True))
+        for impossible, row in zip(self._empty.tolist(), zip(*arrays, strict=True), strict=True):
+            yield [empty] * len(row) if impossible else [*row]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file in the format of its name, replacing it in one step or not at all.
@@ -144,9 +159,10 @@ class PublishedTable:
             f"HEADING={_px(heading)};",
             *(f"VALUES({_px(n)})={_px_list(labels)};" for n, labels in axes.items()),
             'DATASYMBOL2="not available";',
+            *(['DATASYMBOLNIL="there is no such cell";'] if self._empty.any() else []),
             f"NOTE={_px(self.statement)};",
             "DATA=",
-            *(" ".join(text or '".."' for text in row) for row in self._texts()),
+            *(" ".join(text or '".."' for text in row) for row in self._texts('"-"')),
         ]
         return ("\r\n".join(lines) + ";\r\n").encode()
 
@@ -167,11 +183,14 @@ class PublishedTable:
                 *_SDMX_AFTER,
             ]
         ]
-        for labels, numbers in zip(self.axes.cells(), self._texts(), strict=True):
+        observed = names.index("OBS_VALUE") if "OBS_VALUE" in names else 0
+        rows = zip(self.axes.cells(), self._texts(), self._empty.tolist(), strict=True)
+        for labels, numbers, impossible in rows:
+            status = "M" if impossible else "E" if numbers[observed] else "O"
             cell = [each[label] for each, label in zip(codes, labels, strict=True)]
             if not plain:
                 cell = [f"{code}: {label}" for code, label in zip(cell, labels, strict=True)]
-            lines.append(["dataflow", STRUCTURE, "I", *cell, *numbers, "E", "F"])
+            lines.append(["dataflow", STRUCTURE, "I", *cell, *numbers, status, "F"])
         return comma_separated(lines).encode()
 
     def json_stat(self) -> bytes:
@@ -191,9 +210,18 @@ class PublishedTable:
             "category": {"index": columns, "unit": units},
         }
         values = [
-            [None if isinstance(value, float) and math.isnan(value) else value for value in each]
-            for each in (array.tolist() for array in self._arrays.values())
+            [
+                None if impossible or math.isnan(value) else value
+                for value, impossible in zip(array.tolist(), self._empty.tolist(), strict=True)
+            ]
+            for array in self._arrays.values()
         ]
+        impossible = np.repeat(self._empty, len(columns)).tolist()
+        status: dict[str, Any] = (
+            {"status": {str(k): "-" for k, none in enumerate(impossible) if none}}
+            if any(impossible)
+            else {}
+        )
         content = {
             "version": "2.0",
             "class": "dataset",
@@ -204,6 +232,7 @@ class PublishedTable:
             "id": [*self.axes.names, metric],
             "size": [*self.axes.shape, len(columns)],
             "dimension": dimensions,
+            **status,
             "value": [value for cell in zip(*values, strict=True) for value in cell],
         }
         return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
@@ -229,7 +258,10 @@ class PublishedTable:
             ]
             for place, name in enumerate((*self.axes.names, *self._columns)):
                 table.write_string(0, place, name, bold)
-            rows = zip(*(array.tolist() for array in self._arrays.values()), strict=True)
+            arrays = [
+                np.where(self._empty, np.nan, array).tolist() for array in self._arrays.values()
+            ]
+            rows = zip(*arrays, strict=True)
             first = len(self.axes.names)
             for row, (labels, values) in enumerate(zip(self.axes.cells(), rows, strict=True), 1):
                 for place, label in enumerate(labels):
@@ -255,7 +287,7 @@ class PublishedTable:
             for place, name in enumerate(self.axes.names)
         }
         numbers = {
-            name: pa.array(array, from_pandas=True)
+            name: pa.array(array, from_pandas=True, mask=self._empty | np.isnan(array))
             for name, array in zip(self._columns, self._arrays.values(), strict=True)
         }
         said = {"title": self.title, "statement": self.statement}

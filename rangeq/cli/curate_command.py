@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2
 from mechdesign.base import (
     Integers,
     ProgressMeter,
+    ReadOptions,
     comma_separated,
     listed,
     replacing,
@@ -118,7 +119,7 @@ def run_curate(options: argparse.Namespace) -> None:
     choose = _chooser(options, schema, ledger)
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
-        counts = count_cells(schema, _encoded(options, schema))
+        counts = count_cells(schema, _encoded(options.table, schema, read_options(options)))
     mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
@@ -227,12 +228,12 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _encoded(options: argparse.Namespace, schema: Schema) -> Iterator[Encoded]:
+def _encoded(table: Path, schema: Schema, options: ReadOptions) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
     with suppress(NoRows):
-        yield from applied(options.table, schema.names, schema.encode, read_options(options))
+        yield from applied(table, schema.names, schema.encode, options)
 
 
 def _policies(schema: Schema) -> Iterator[str]:
@@ -250,6 +251,16 @@ def _policies(schema: Schema) -> Iterator[str]:
 
 
 _LARGEST_COUNTED = 1 << 20  # rows of a table of counts
+
+
+class PeopleCounts(NamedTuple):
+    """The people of a table by attributes: true counts."""
+
+    names: tuple[str, ...]  # of the attributes
+    labels: tuple[tuple[str, ...], ...]  # of each
+    people: Integers  # of each combination of labels
+    met: Integers  # how many of them meet the condition
+
 
 _COUNT_NOTE = """\
 The counts are true: the file is as private as the table, and is there for release-table, which
@@ -278,12 +289,59 @@ the rows tell nothing. Rows that a policy skips are counted nowhere."""
 )
 def run_count(options: argparse.Namespace) -> None:
     check_apart(options.out, options.table)
-    schema = Schema.load(options.schema)
-    by = schema.project(list(dict.fromkeys(options.by)))
-    where = {} if options.where is None else where_of(options.where, schema)
+    found = count_people(
+        options.table, options.schema, options.by, options.where, read_options(options)
+    )
+    columns = {"people": found.people}
+    if options.where is not None:
+        columns["count"] = found.met
+    lines: list[list[Any]] = [[*found.names, *(untaken(name, found.names) for name in columns)]]
+    numbers = [column.ravel().tolist() for column in columns.values()]
+    cells = product(*found.labels)
+    lines += [[*cell, *values] for cell, *values in zip(cells, *numbers, strict=True)]
+    write_csv(options.out, lines)
+    say(f"wrote {options.out}: {len(lines) - 1} rows of TRUE counts, not for publication")
+
+
+def count_people(
+    table: Path, schema: Path, by: Sequence[str], where: str | None, options: ReadOptions
+) -> PeopleCounts:
+    """Count the people of a table by attributes, and those of them who meet a condition.
+
+    Rows that a policy skips are counted nowhere.
+
+    Parameters
+    ----------
+    table, schema : Path
+        The files: a row for each person, and what its columns hold.
+    by : sequence of str
+        The attributes.
+    where : str, optional
+        As `where_of` reads it, of other attributes; None: all meet it.
+    options : ReadOptions
+        Of the table.
+
+    Returns
+    -------
+    PeopleCounts
+        True counts.
+
+    Raises
+    ------
+    ValueError, InvalidQuestion, InvalidTable, OSError
+        No such attributes, conditions or files.
+    """
+    known = Schema.load(schema)
+    return _counted(table, known, known.project(list(dict.fromkeys(by))), where, options)
+
+
+def _counted(
+    table: Path, schema: Schema, by: Schema, condition: str | None, options: ReadOptions
+) -> PeopleCounts:
+    where = {} if condition is None else where_of(condition, schema)
     both = next((name for name in where if name in by), None)
     if both is not None:
-        raise ValueError(f"{both} is in --by and in --where: say it in one of them")
+        raise ValueError(f"{both} is counted by, and in the condition: say it in one of them")
     counted = schema.project([*by.names, *where])
     cells_along(counted)  # text, which has no list of labels, is refused
     labels = [attribute.item_labels for attribute in by if isinstance(attribute, ItemAttribute)]
@@ -294,19 +352,13 @@ def run_count(options: argparse.Namespace) -> None:
         )
     masks = [_mask(schema[name], given) for name, given in where.items()]
     with ProgressMeter("count"):
-        cells = count_cells(counted, _encoded(options, counted))
+        cells = count_cells(counted, _encoded(table, counted, options))
     # One condition after the other, from the last axis
     met = cells
     for mask in reversed(masks):
         met = met @ mask
     people = cells.reshape(*by.sizes, -1).sum(axis=-1)
-    names = [*by.names]
-    columns = ["people"] + (["count"] if where else [])
-    lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in columns)]]
-    numbers = [people.ravel().tolist()] + ([met.ravel().tolist()] if where else [])
-    lines += [[*cell, *values] for cell, *values in zip(product(*labels), *numbers, strict=True)]
-    write_csv(options.out, lines)
-    say(f"wrote {options.out}: {rows} rows of TRUE counts, not for publication")
+    return PeopleCounts(by.names, tuple(labels), people, met)
 
 
 def _mask(attribute: Attribute, given: Any) -> Integers:
