@@ -14,6 +14,8 @@ from pydoc import locate
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
+import pyreadstat
 import pytest
 
 import frequency.heavy
@@ -127,15 +129,20 @@ def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(
     text = PAGES["count-tables.md"].read_text(encoding="utf-8")
     table, shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     (tmp_path / "wards.csv").write_text(table)
-    # What begins with a file of people is run by the tests of `count`
-    first, counted, released, second = commands_in(text)
-    assert (counted[0], released[2:4]) == ("count", ["--count", "count"])
+    frame = pd.DataFrame({"ward": [1.0, 2, 1, 2, 1], "ill": [1.0, 2, 2, 1, 9]})
+    pyreadstat.write_sav(
+        frame,
+        tmp_path / "people.sav",
+        variable_value_labels={"ward": {1: "A", 2: "B"}, "ill": {1: "yes", 2: "no"}},
+        missing_ranges={"ill": [9]},
+    )
+    first, *others = commands_in(text)
     assert main(first) == 0
     assert capsys.readouterr().out.startswith(shown)
-    assert main(second) == 0, capsys.readouterr().err
-    assert {"released.csv", "released.json", "estimated.csv"} < {
-        path.name for path in tmp_path.iterdir()
-    }
+    for command in others:
+        assert main(command) == 0, capsys.readouterr().err
+    written = ["released.csv", "released.json", "estimated.csv", "ill.xlsx", "ill.json", "true.csv"]
+    assert {*written} < {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.slow
