@@ -230,7 +230,7 @@ class _Seen:
             self.distinct = self.distinct | fresh if once else None
         for value in present:
             self._add(value)
-        if self.numbers:
+        if self.numbers and not self.unread:
             self._find_heaps(codes, values)
 
     def _find_heaps(self, codes: Items, values: list[Any]) -> None:
@@ -369,6 +369,8 @@ class _Seen:
         """Return the attribute that the column seems to be; or why it is left out."""
         if self.unread:
             return self.unread
+        if not name.strip():
+            return "it has no name, as row numbers that R and pandas write"
         if self.texts is not None and not self.texts - {MISSING}:
             return "it has no values"
         try:

@@ -75,7 +75,8 @@ class ReadOptions(NamedTuple):
     separator : str or None
         One of `SEPARATORS`; None: what the header line, or the end of the file's name, tells.
     sheet : str or None
-        The name of a workbook's sheet; None: the only one.
+        The name of a workbook's sheet, or of a table in a transport file of SAS; None: the only
+        one.
     query : str or None
         Of a database the name of a table, or a query in SQL; None: the only table.
     """

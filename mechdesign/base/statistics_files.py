@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import isfinite
 from pathlib import Path
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
+from mechdesign.base.csv_rows import AS_IT_IS, ReadOptions
 from mechdesign.base.files import opened
 from mechdesign.base.table_columns import TableFile, noted, text_of
-from mechdesign.base.text import needing
+from mechdesign.base.text import listed, needing
 from mechdesign.exceptions import InvalidTable
 
 _READERS = {
@@ -46,6 +48,10 @@ _ENCRYPTED = b"ENCRYPTEDSAV"
 _SPSS_START, _SIXTIES = np.datetime64("1582-10-14", "s"), np.datetime64("1960-01-01", "s")
 
 _DAY = 86_400
+
+# A transport file has records of so many bytes; with this one a table begins. Pieces are records.
+_RECORD, _MEMBER = 80, b"HEADER RECORD*******MEM"
+_PIECE = _RECORD << 14
 
 #: The names of missing values: of SAS those in capitals, of Stata the others.
 _NAMED = [f".{letter}" for letter in ("_", *ascii_uppercase, *ascii_lowercase)]
@@ -75,15 +81,16 @@ _LONGEST = 1e14  # Seconds: beyond three million years nothing is a date
 
 
 @contextmanager
-def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
+def opened_statistics(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator[TableFile]:
     """Open such a file: see `mechdesign.base.table_files.opened_table`.
 
     Parameters
     ----------
     source : Path
         A file whose name ends in .sav, .zsav, .por, .dta, .sas7bdat or .xpt.
-    encoding : str
-        Of its texts, if the file does not name the right one; "" if it does.
+    options : ReadOptions
+        The encoding of its texts, if the file does not name the right one; the table of a transport
+        file that holds several, as its sheet.
 
     Yields
     ------
@@ -93,7 +100,7 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
     Raises
     ------
     InvalidTable
-        A file that is damaged, encrypted or cut short.
+        A file that is damaged, encrypted or cut short; several tables of which none is named.
     ImportError
         pyreadstat is not installed.
     OSError
@@ -106,7 +113,7 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
             raise InvalidTable(
                 f"{source} is encrypted: save it without a password; nothing was written"
             )
-    kind = source.suffix.lower()
+    kind, encoding = source.suffix.lower(), options.encoding
     reader = getattr(pyreadstat, _READERS[kind])
 
     def call(**options: Any) -> Any:
@@ -116,7 +123,7 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
             options["user_missing"] = True
         try:
             return reader(
-                str(source), output_format="dict", disable_datetime_conversion=True, **options
+                str(table), output_format="dict", disable_datetime_conversion=True, **options
             )
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
             reason = f"{error!s:.200}"
@@ -125,9 +132,6 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
                 f"{source} cannot be read, or is damaged: {reason}"
                 f"{coded if 'encoding' in reason else ''}; nothing was written"
             ) from error
-
-    about = call(metadataonly=True)[1]
-    names = list(about.column_names)
 
     def read(places: Sequence[int]) -> Iterator[Any]:
         wanted = [names[place] for place in places]
@@ -144,7 +148,64 @@ def opened_statistics(source: Path, encoding: str = "") -> Iterator[TableFile]:
             if there < rows:
                 break
 
-    yield TableFile(names, read)
+    with _one_table(source, options.sheet) if kind == ".xpt" else nullcontext(source) as table:
+        about = call(metadataonly=True)[1]
+        names = list(about.column_names)
+        yield TableFile(names, read)
+
+
+@contextmanager
+def _one_table(source: Path, asked: str | None) -> Iterator[Path]:
+    """A transport file with the table that is asked for, or the only one, and no other.
+
+    What reads them would take all others for rows of the first.
+    """
+    with opened(source) as stream:
+        starts = _members(stream)
+        names = [name for name, _ in starts]
+        if len(starts) < 2 or (asked is not None and asked not in names):
+            if asked is not None and asked not in names:
+                raise InvalidTable(
+                    f"{source} has no table {asked!r}; it has {listed(names)}; nothing was written"
+                )
+            yield source
+            return
+        if asked is None:
+            raise InvalidTable(
+                f"{source} has the tables {listed(names)}: name one, such as --sheet {names[0]!r};"
+                " nothing was written"
+            )
+        place = names.index(asked)
+        first = starts[place][1]
+        last = starts[place + 1][1] if place + 1 < len(starts) else stream.seek(0, 2)
+        with NamedTemporaryFile(suffix=".xpt") as alone:
+            stream.seek(0)
+            alone.write(stream.read(starts[0][1]))
+            stream.seek(first)
+            while first < last:
+                first += alone.write(stream.read(min(_PIECE, last - first)))
+            alone.flush()
+            yield Path(alone.name)
+
+
+def _members(stream: IO[bytes]) -> list[tuple[str, int]]:
+    """The names of the tables in a transport file, and where each begins."""
+    found: list[tuple[str, int]] = []
+    before = 0
+    while piece := stream.read(_PIECE):
+        place = piece.find(_MEMBER)
+        while place >= 0:
+            if place % _RECORD == 0:
+                found.append(("", before + place))
+            place = piece.find(_MEMBER, place + 1)
+        before += len(piece)
+    names = []
+    for _, start in found:
+        stream.seek(start)
+        header, _, described = (stream.read(_RECORD) for _ in range(3))
+        long = header[len(_MEMBER) :].startswith(b"BV8")
+        names.append(described[8 : 40 if long else 16].decode("ascii", "replace").strip())
+    return [(name, start) for name, (_, start) in zip(names, found, strict=True)]
 
 
 def _column(

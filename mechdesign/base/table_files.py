@@ -94,7 +94,7 @@ def opened_table(
         return _workbook(source, options.sheet)
     if kind in DATABASES:
         return opened_database(source, options)
-    return opened_statistics(source, options.encoding)
+    return opened_statistics(source, options)
 
 
 # ----------------------------------------------------------------------------------------- as text
@@ -335,7 +335,8 @@ def _workbook(source: Path, sheet: str | None) -> Iterator[TableFile]:
             ) from error
         except calamine.CalamineError as error:
             raise InvalidTable(
-                f"{source} is no workbook, or damaged: {error!s:.200}; nothing was written"
+                f"{source} is no workbook, or damaged: {error!s:.200}; if a spreadsheet program"
+                " opens it, save it there again; nothing was written"
             ) from error
     where = f"{source}, sheet {name!r}"
     names = _names(where, cells)

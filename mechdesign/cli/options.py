@@ -235,7 +235,7 @@ TABLE = """
 --separator MARK [separator]  what separates cells of text: a tab (tab) or one of , ; | (default:
     found from the header line); text that is written has the same
 --encoding NAME  of text that is not in UTF-8, such as windows-1252 or utf-16
---sheet NAME  of a workbook that has several
+--sheet NAME  of a workbook, or of a transport file of SAS, that has several
 --query SQL  of a database (.sqlite, .duckdb): the name of a table, or a query (default: the only
     table)
 """

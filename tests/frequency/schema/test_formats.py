@@ -167,6 +167,33 @@ def test_transport_files_of_sas_without_labels(tmp_path):
     assert items_of(blocks(tmp_path / "a.xpt")) == EXPECTED
 
 
+@pytest.mark.parametrize("version", [5, 8])
+def test_a_transport_file_of_several_tables(version, tmp_path):
+    """What reads them takes tables behind the first for its rows, of version 5."""
+    tables = {
+        "PEOPLE": pd.DataFrame({"age": [35.0, 17.0, 60.0], "sex": ["f", "m", "f"]}),
+        "OTHERS": pd.DataFrame({"x": np.arange(40.0)}),
+        "LAST": pd.DataFrame({"y": [0.0, -1.5]}),
+    }
+    parts = []
+    for name, table in tables.items():
+        path = tmp_path / f"{name}.xpt"
+        pyreadstat.write_xport(table, path, table_name=name, file_format_version=version)
+        parts.append(path.read_bytes())
+        assert pa.concat_tables(blocks(path)).to_pandas().equals(table)
+    path = tmp_path / "all.xpt"
+    path.write_bytes(parts[0] + b"".join(part[240:] for part in parts[1:]))
+    for name, table in tables.items():
+        read = pa.concat_tables(blocks(path, options=ReadOptions(sheet=name))).to_pandas()
+        assert read.equals(table)
+    for sheet, says in (
+        (None, r"has the tables PEOPLE, OTHERS, LAST: name one, such as --sheet 'PEOPLE'"),
+        ("NONE", "has no table 'NONE'"),
+    ):
+        with pytest.raises(InvalidTable, match=says):
+            [*blocks(path, options=ReadOptions(sheet=sheet))]
+
+
 @pytest.mark.parametrize(
     "table",
     [
