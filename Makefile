@@ -103,6 +103,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/one_user.py
 	$(BIN)/python benchmarks/collector_load.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/files_of_people.py
 	$(BIN)/python benchmarks/sizes.py
 	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/overheads.py

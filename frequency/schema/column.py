@@ -684,6 +684,16 @@ def is_of_dask(table: Any) -> bool:
     return dask is not None and isinstance(table, dask.DataFrame)
 
 
+def framed(table: Any) -> Any:
+    """A table or a column as narwhals has it; anything else as it is."""
+    import narwhals as nw
+
+    try:
+        return nw.from_native(table, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise UnknownColumn(f"two columns have one name: {' '.join(str(error).split())}") from None
+
+
 def gathered(table: Any, names: Sequence[str]) -> Any:
     """Return a table of a kind whose rows come in parts, or later, with these columns in memory."""
     import narwhals as nw
@@ -699,7 +709,7 @@ def gathered(table: Any, names: Sequence[str]) -> Any:
     if is_of_dask(table):
         require_columns(names, [*table.columns])
         return table[[*names]].compute()
-    frame = nw.from_native(table, allow_series=True, pass_through=True)
+    frame = framed(table)
     if not isinstance(frame, nw.LazyFrame):
         return table
     require_columns(names, frame.collect_schema().names())
@@ -715,12 +725,7 @@ def columns_of(table: Any, names: tuple[str, ...]) -> list[Column]:
     else:
         import narwhals as nw
 
-        try:
-            frame = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
-        except nw.exceptions.DuplicateError as error:
-            raise UnknownColumn(
-                f"two columns have one name: {' '.join(str(error).split())}"
-            ) from None
+        frame = framed(table)
         if isinstance(frame, nw.DataFrame):
             there, column = frame.columns, frame.__getitem__
         elif len(names) == 1:

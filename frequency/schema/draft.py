@@ -32,6 +32,7 @@ from frequency.schema.column import (
     texts_of,
     time_of,
 )
+from frequency.schema.domain import MOST_ATTRIBUTES
 from frequency.schema.numeric import LARGEST, Dates, Every, Numeric, Ordinal
 from frequency.schema.schema import Schema
 from mechdesign.base import Items, listed, shown
@@ -152,6 +153,11 @@ def draft_schema(tables: Iterable[Any], source: str) -> Draft:
     if not attributes:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise InvalidTable(f"there is no column of which a schema can be drafted. {why}")
+    for each in attributes[MOST_ATTRIBUTES:]:
+        left_out[each.name] = (
+            f"a schema has at most {MOST_ATTRIBUTES} attributes: say which are wanted"
+        )
+    attributes = attributes[:MOST_ATTRIBUTES]
     doubts = {name: seen[name].doubt for name in drafts if name not in left_out}
     return Draft(Schema(attributes, source), left_out, {k: v for k, v in doubts.items() if v})
 
@@ -187,7 +193,7 @@ class _Seen:
     distinct: set[str] | None = field(default_factory=set)
     least: Any = None
     most: Any = None
-    rows: int = 0  #: with a value
+    rows: int = 0  #: with a number other than 0
     heaped: dict[int, int] = field(default_factory=dict)  #: how many of them are multiples
 
     def learn(self, notes: dict[str, Any]) -> None:
@@ -234,12 +240,12 @@ class _Seen:
             self._find_heaps(codes, values)
 
     def _find_heaps(self, codes: Items, values: list[Any]) -> None:
-        """Count the rows whose numbers are multiples of what people round to."""
+        """Count the rows whose numbers are multiples of what people round to; 0 is exact."""
         many = np.bincount(codes[codes >= 0], minlength=len(values))
         numbers = np.array([number_of(value) or 0.0 for value in values])
-        self.rows += int(many.sum())
+        self.rows += int(many[numbers != 0].sum())
         for heap in _HEAPS:
-            there = int(many[numbers % heap == 0].sum())
+            there = int(many[(numbers % heap == 0) & (numbers != 0)].sum())
             self.heaped[heap] = self.heaped.get(heap, 0) + there
 
     def _add(self, value: Any) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
-from frequency.schema.column import is_of_dask, require_columns
+from frequency.schema.column import framed, is_of_dask, require_columns
 from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, opened_table, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -109,7 +109,10 @@ def _parts(table: Any, columns: Sequence[str] | None) -> Iterator[Any]:
         return
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    frame: Any = nw.from_native(table)
+    given = framed(table)
+    if not isinstance(given, (nw.DataFrame, nw.LazyFrame)):
+        raise TypeError(f"expected a file or a table, got a {type(table).__name__}")
+    frame: Any = given
     there = frame.collect_schema().names()
     names = [*(there if columns is None else columns)]
     require_columns(names, there)

@@ -37,9 +37,9 @@ _READERS = {
 
 # Cells that are read at a time, which pyreadstat holds as objects of Python. Of some formats it has
 # to pass all rows before those that it is asked for: fewer calls.
-_CELLS, _PASSING = 1 << 20, 1 << 22
+_CELLS, _PASSING = 1 << 15, 1 << 22
 
-_SEEKING = (".sav", ".zsav", ".dta")
+_SEEKING = (".sav", ".dta")
 
 # The first bytes of a file that SPSS has encrypted
 _ENCRYPTED = b"ENCRYPTEDSAV"
@@ -135,7 +135,7 @@ def opened_statistics(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator
 
     def read(places: Sequence[int]) -> Iterator[Any]:
         wanted = [names[place] for place in places]
-        rows = max((_CELLS if kind in _SEEKING else _PASSING) // max(len(wanted), 1), 1 << 10)
+        rows = max((_CELLS if kind in _SEEKING else _PASSING) // max(len(wanted), 1), 1 << 12)
         total, done = about.number_rows, 0
         while total is None or done < total:
             columns, _ = call(usecols=wanted, row_offset=done, row_limit=rows)
@@ -218,12 +218,13 @@ def _column(
     if texts:
         array = pa.array([cell or None for cell in cells], pa.string())
     else:
-        named = [k for k, cell in enumerate(cells) if isinstance(cell, str)]
+        try:
+            numbers = np.array(cells, dtype=np.float64)
+        except ValueError:  # a name, which is no number: looking for one takes as long as reading
+            named = [k for k, cell in enumerate(cells) if isinstance(cell, str)]
+            plain = [None if isinstance(cell, str) else cell for cell in cells]
+            numbers = np.array(plain, dtype=np.float64)
         letters = {k: f".{cells[k]}" for k in named}
-        numbers = np.array(
-            [None if isinstance(cell, str) else cell for cell in cells] if named else cells,
-            dtype=np.float64,
-        )
         unit = _unit(kind, about.original_variable_types[name] or "")
         if unit is not None:
             for low, high in missing:  # which no date stands for

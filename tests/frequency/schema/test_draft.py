@@ -175,3 +175,11 @@ UNDRAFTED = {
     *("floats", "infinities", "numbers as texts", "texts with NUL", "half pairs", "thirds"),
 }
 """Kinds of which some have no attribute, and are left out with a reason."""
+
+
+def test_columns_beyond_what_a_schema_holds_are_left_out():
+    table = pd.DataFrame({f"c{k}": [0, 1, 2] for k in range(260)})
+    draft = draft_schema([table], "wide")
+    assert len(draft.schema) == 256
+    assert [*draft.left_out] == ["c256", "c257", "c258", "c259"]
+    assert "at most 256 attributes" in draft.left_out["c259"]

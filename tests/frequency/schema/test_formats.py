@@ -237,5 +237,8 @@ def test_tables_in_memory_are_blocks_too():
         assert items_of(blocks(table)) == EXPECTED
     with pytest.raises(NoRows):
         [*blocks(frame()[:0])]
-    with pytest.raises(TypeError):
-        [*blocks({"age": [1]})]
+    for other in ({"age": [1]}, 5, None):
+        with pytest.raises(TypeError, match="expected a file or a table"):
+            [*blocks(other)]
+    with pytest.raises(UnknownColumn, match="two columns have one name"):
+        [*blocks(pd.DataFrame([[1, 2]], columns=["age", "age"]))]

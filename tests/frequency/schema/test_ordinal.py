@@ -154,3 +154,5 @@ def test_a_draft_asks_about_heaps():
     doubt = draft_schema([pd.DataFrame({"age": rounded})], "x").doubts["age"]
     assert doubt.endswith("multiples of 10: do people round? heaps = [10]")
     assert draft_schema([pd.DataFrame({"age": rounded[:50]})], "x").doubts == {}
+    often_none = np.where(rng.random(2000) < 0.5, 0, ages)
+    assert draft_schema([pd.DataFrame({"drinks": often_none})], "x").doubts == {}
