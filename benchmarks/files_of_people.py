@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from range_queries import table
 
+from frequency.exceptions import UnknownColumn
 from frequency.schema import Categorical, Numeric, Schema, draft_schema
 from frequency.storage.table import applied, blocks
 from mechdesign import MechanismError
@@ -140,7 +141,7 @@ def tables_in(folders: list[Path]) -> Iterator[tuple[str, str, Callable[[], Any]
     """The kind, the name and the parts of each real table."""
     for path in sorted(path for folder in folders for path in folder.rglob("*")):
         kind = next((end for end in ENDINGS if path.name.lower().endswith(end)), None)
-        if kind is None or not path.is_file():
+        if kind is None or kind.startswith(".txt") or not path.is_file():  # which are of any kind
             continue
         for sheet in sheets(path, kind):
             name = path.name + (f" [{sheet}]" if sheet else "")
@@ -182,7 +183,7 @@ def real(folders: list[Path]) -> Iterator[list[str]]:
     for kind, name, parts in tables_in(folders):
         try:
             draft = draft_schema(parts(), name)
-        except (MechanismError, ImportError) as error:
+        except (MechanismError, UnknownColumn, ImportError) as error:
             refused[kind] += 1
             print(f"- {name}: {type(error).__name__}: {error}")
             continue
@@ -206,7 +207,7 @@ def main() -> None:
     if options.real is not None:
         warnings.simplefilter("ignore")  # of packages that are read
         head = ["", "read", "refused", "attributes", "columns left out", "doubts"]
-        table("Real files", head, real(options.real))
+        table("Real files", head, [*real(options.real)])
         return
     two = ["pyreadstat", "here", "ratio"]
     head = ["", *(f"{each}, 2 columns" for each in two), *(f"{each}, all" for each in two)]

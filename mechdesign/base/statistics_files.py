@@ -74,6 +74,16 @@ _SAS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# The seconds from 1960 to each leap second, those before it included (IERS, Bulletin C).
+_MIDNIGHTS = [
+    *("1972-07-01", *(f"{year}-01-01" for year in range(1973, 1981))),
+    *("1981-07-01", "1982-07-01", "1983-07-01", "1985-07-01", "1988-01-01", "1990-01-01"),
+    *("1991-01-01", "1992-07-01", "1993-07-01", "1994-07-01", "1996-01-01", "1997-07-01"),
+    *("1999-01-01", "2006-01-01", "2009-01-01", "2012-07-01", "2015-07-01", "2017-01-01"),
+]
+_LEAPS = (np.array(_MIDNIGHTS, dtype="datetime64[s]") - _SIXTIES).astype(np.int64)
+_LEAPS += np.arange(len(_LEAPS))
+
 # Units of Stata that are parts of a year, by the months that they have.
 _STATA_MONTHS = {"m": 1, "q": 3, "h": 6}
 
@@ -298,7 +308,10 @@ def _numbers(numbers: Any, unit: str | None) -> Any:
     elif what in ("D", "d"):
         times = _SIXTIES + whole * _DAY
     elif what in "cC":
-        times = _SIXTIES + whole // 1000
+        elapsed = whole // 1000
+        if what == "C":  # with leap seconds, of which a day of the calendar has none
+            elapsed = elapsed - np.searchsorted(_LEAPS, elapsed, side="right")
+        times = _SIXTIES + elapsed
     elif what in _STATA_MONTHS:
         months: Any = np.datetime64("1960-01") + whole * _STATA_MONTHS[what]
         times = months.astype("datetime64[s]")

@@ -212,11 +212,11 @@ def test_missing_values_with_a_name_are_read_by_it(here: Path) -> None:
 def test_statistical_files_are_read_in_blocks(here: Path, monkeypatch) -> None:
     monkeypatch.setattr(statistics_files, "_CELLS", 1 << 10)
     monkeypatch.setattr(statistics_files, "_PASSING", 1 << 10)
-    numbers = [float(k) for k in range(3 << 10)]
+    numbers = [float(k) for k in range(3 << 12)]
     for name, write in (("n.sav", pyreadstat.write_sav), ("n.xpt", pyreadstat.write_xport)):
         write(pandas.DataFrame({"n": numbers}), name)
         with opened_table(Path(name)) as table:
-            assert [len(batch) for batch in table.read([0])] == [1 << 10] * 3
+            assert [len(batch) for batch in table.read([0])] == [1 << 12] * 3
         assert read(Path(name)) == {"n": numbers}
 
 
@@ -227,6 +227,12 @@ def test_statistical_files_are_read_in_blocks(here: Path, monkeypatch) -> None:
         ("%tdD_m_Y", 19421, datetime.date(2013, 3, 4)),
         ("%d", -1, datetime.date(1959, 12, 31)),
         ("%tc", 1678023014999, datetime.datetime(2013, 3, 4, 13, 30, 14)),
+        # With leap seconds: 23 before 2007, none before July 1972, and within the last one
+        ("%tC", 1479596223000, datetime.datetime(2006, 11, 19, 22, 56, 40)),
+        ("%tC", -1000, datetime.datetime(1959, 12, 31, 23, 59, 59)),
+        ("%tC", 394415999000, datetime.datetime(1972, 6, 30, 23, 59, 59)),
+        ("%tC", 394416000000, datetime.datetime(1972, 6, 30, 23, 59, 59)),
+        ("%tC", 394416001000, datetime.datetime(1972, 7, 1)),
         ("%tm", -1, datetime.date(1959, 12, 1)),
         ("%tq", 5, datetime.date(1961, 4, 1)),
         ("%th", 1, datetime.date(1960, 7, 1)),
