@@ -308,12 +308,18 @@ class _Seen:
         if self.numbers and self.whole and (heap := self._heap()):
             share = 100 * self.heaped[heap] / self.rows
             return f"{share:.0f} % are multiples of {heap}: do people round? heaps = [{heap}]"
+        if twice := [label for label in self.texts or () if self._codes_of(label) > 1]:
+            return f"several codes have the label {shown(min(twice))}: they are one label here"
         if self._is_ordinal:
             return f"in the order {listed(self.order or [])}? If there is none, delete ordered"
         exact = self.whole if self.numbers else not self.times
         if exact and self.distinct is not None and len(self.distinct) >= _FEW:
             return "every row has another value: an identifier? Leave it out"
         return ""
+
+    def _codes_of(self, label: str) -> int:
+        """How many codes have a label, as the file says."""
+        return sum(known == label for known in self.labels.values())
 
     def _heap(self) -> int | None:
         """The largest number of which multiples are common enough among many others."""

@@ -10,12 +10,14 @@ is read a second time by the strict reader of the standard library.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote
+from zipfile import ZipFile
 
 from mechdesign.base.csv_rows import (
     AS_IT_IS,
@@ -39,6 +41,9 @@ with needing("tables in files need pyarrow", "storage"):
 
 #: Bytes of CSV that are parsed at a time, of which rows may have as many; rows of other formats.
 _CHUNK, _BATCH = 1 << 20, 1 << 15
+
+# What a cell with a formula may have: a formula has at most 8,192 characters
+_LONGEST_CELL = 1 << 16
 
 _TEXTS = (".csv", ".tsv", ".txt")
 
@@ -329,6 +334,8 @@ def _workbook(source: Path, sheet: str | None) -> Iterator[TableFile]:
         try:
             with calamine.CalamineWorkbook.from_filelike(stream) as book:
                 name, cells = _sheet(source, book, sheet)
+                if source.suffix.lower() == ".xlsx":
+                    _refuse_formulas(source, stream, name, book.sheet_names.index(name))
         except calamine.PasswordError as error:
             raise InvalidTable(
                 f"{source} is encrypted: save it without a password; nothing was written"
@@ -376,6 +383,45 @@ def _sheet(source: Path, book: Any, asked: str | None) -> tuple[str, list[list[A
             " have no value of their own: unmerge them and fill them in; nothing was written"
         )
     return name, _trimmed(sheet.to_python(skip_empty_area=False))
+
+
+# A formula without a result, which an empty text is not, and the name of its cell; then a sheet of a
+# workbook, and where it is.
+_FORMULA = re.compile(
+    rb"""<(?:\w+:)?c\b(?![^>]*\bt="str")[^>]*?\br="([A-Z]+[0-9]+)"[^>]*>\s*
+         (?:<(?:\w+:)?f\b[^>]*/>|<(?:\w+:)?f\b[^>]*>[^<]*</(?:\w+:)?f>)\s*
+         (?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>""",
+    re.VERBOSE,
+)
+_SHEET = re.compile(rb"""<(?:\w+:)?sheet\b[^>]*?:id="([^"]+)\"""")
+_RELATION = re.compile(rb"""<(?:\w+:)?Relationship\b[^>]*>""")
+
+
+def _refuse_formulas(source: Path, stream: IO[bytes], name: str, place: int) -> None:
+    """Raise InvalidTable for a formula whose result was never computed: it would be no value."""
+    stream.seek(0)
+    with ZipFile(stream) as archive:
+        ids = _SHEET.findall(archive.read("xl/workbook.xml"))
+        targets = [
+            target[1].decode()
+            for relation in _RELATION.findall(archive.read("xl/_rels/workbook.xml.rels"))
+            if len(ids) > place
+            and b'"%s"' % ids[place] in relation
+            and (target := re.search(rb'\bTarget="([^"]+)"', relation))
+        ]
+        parts = [target.removeprefix("/") for target in targets]
+        parts = [part if part.startswith("xl/") else f"xl/{part}" for part in parts]
+        for part in {*parts}.intersection(archive.namelist()):
+            with archive.open(part) as cells:
+                before = b""
+                while piece := cells.read(_CHUNK):
+                    if found := _FORMULA.search(before + piece):
+                        raise InvalidTable(
+                            f"{source}, sheet {name!r}, cell {found[1].decode()}: the result of a"
+                            " formula was never stored: save the workbook in a spreadsheet program;"
+                            " nothing was written"
+                        )
+                    before = piece[-_LONGEST_CELL:]
 
 
 def _trimmed(cells: list[list[Any]]) -> list[list[Any]]:

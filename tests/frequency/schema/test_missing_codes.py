@@ -231,6 +231,17 @@ def test_a_draft_knows_what_a_file_of_spss_says(survey):
     assert set(age.missing_codes) == {"97:99", -1}
 
 
+def test_a_draft_asks_about_a_label_of_several_codes(tmp_path):
+    pyreadstat.write_sav(
+        pd.DataFrame({"job": [1.0, 2, 7, 8]}),
+        tmp_path / "a.sav",
+        variable_value_labels={"job": {1: "clerk", 2: "nurse", 7: "other", 8: "other"}},
+    )
+    draft = draft_schema(blocks(tmp_path / "a.sav"), "x")
+    assert draft.schema.attributes == (Categorical("job", ["clerk", "nurse", "other"]),)
+    assert "several codes have the label 'other'" in draft.doubts["job"]
+
+
 def test_rows_of_spss_and_of_csv_are_the_same_items(survey, tmp_path):
     schema = draft_schema(blocks(survey), "a survey").schema
     found = [schema.encode(block).columns for block in blocks(survey)]

@@ -6,6 +6,7 @@ import datetime
 import gzip
 import sys
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pandas
@@ -14,9 +15,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
+import xlsxwriter
 
 from mechdesign import InvalidTable
-from mechdesign.base import ReadOptions, opened_rows, statistics_files
+from mechdesign.base import ReadOptions, opened_rows, statistics_files, table_files
 from mechdesign.base.table_columns import notes_of
 from mechdesign.base.table_files import ENDINGS, opened_table
 
@@ -207,6 +209,31 @@ def test_missing_values_with_a_name_are_read_by_it(here: Path) -> None:
     assert read(Path("people.dta")) == {"age": ["30", ".a", "45.5", ".z"]}
     with opened_table(Path("people.dta")) as table:
         assert {".a", ".z"} <= {*notes_of(next(table.read([0])).schema[0])["missing"]}
+
+
+def test_formulas_need_their_results(here: Path, monkeypatch) -> None:
+    monkeypatch.setattr(table_files, "_CHUNK", 100)
+    book = openpyxl.Workbook()
+    other, sheet = book.active, book.create_sheet("people & <b>")
+    assert other is not None
+    other.append(["a"])
+    sheet.append(["a", "b"])
+    for row in range(30):
+        sheet.append([row, "=A2*2" if row == 20 else row])
+    book.save("people.xlsx")
+    with pytest.raises(InvalidTable, match=r"cell B22: the result of a formula was never stored"):
+        read(Path("people.xlsx"), sheet="people & <b>")
+    other.append([1])
+    book.save("people.xlsx")
+    assert read(Path("people.xlsx"), sheet="Sheet") == {"a": [1.0]}
+    results: list[Any] = [8, "text", True]
+    with xlsxwriter.Workbook("computed.xlsx") as written:
+        table = written.add_worksheet()
+        table.write_row(0, 0, ["a", "b"])
+        for row, result in enumerate(results, 1):
+            table.write_number(row, 0, row)
+            table.write_formula(row, 1, "=A1*2", None, result)
+    assert read(Path("computed.xlsx"))["b"] == ["8", "text", "true"]
 
 
 def test_statistical_files_are_read_in_blocks(here: Path, monkeypatch) -> None:
