@@ -29,6 +29,8 @@ _LAST_SECOND = 1 << 62
 
 # Texts repeat where the first so many have no more different ones than so few.
 _MANY, _FEW = 1 << 12, 1 << 9
+_NARROW = 1 << 16  # whole numbers in so wide a range are counted, not sorted
+
 _MIDNIGHT = "T00:00:00"
 
 READABLE = "a text, a number, true or false, or a date, perhaps with a time"
@@ -379,7 +381,7 @@ class Column:
             if self._absent is not None:
                 present &= ~self._absent
             codes = np.full(len(self), -1)
-            there, codes[present] = np.unique(self._array[present], return_inverse=True)
+            there, codes[present] = _unique(self._array[present])
             return Factors(codes, [plain(factor) for factor in there])
         known: dict[Any, int] = {}
         codes, values = np.empty(len(self), dtype=np.int64), []
@@ -465,6 +467,24 @@ class Column:
             row = int(np.argmax(np.isin(codes, bad)))
             raise InvalidCell(row, self.name, self.value(row), expected)
         return Parsed(parsed[codes], absent[codes], spelt[codes] if (spelt >= 0).any() else None)
+
+
+def _unique(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Items]:
+    """The different values, ascending, and the place of each: as `numpy.unique` gives them."""
+    kind = values.dtype.kind
+    if kind in "iuf" and len(values):
+        low, high = values.min().item(), values.max().item()
+        if high - low < _NARROW and low > -_LAST_SECOND and high < _LAST_SECOND:
+            places = (
+                (values - low).astype(np.int64) if kind == "f" else values.astype(np.int64) - low
+            )
+            if kind != "f" or bool((low + places == values).all()):
+                there = np.zeros(int(places.max()) + 1, dtype=bool)
+                there[places] = True
+                order = np.cumsum(there) - 1
+                return (low + np.flatnonzero(there)).astype(values.dtype), order[places]
+    found, inverse = np.unique(values, return_inverse=True)
+    return found, inverse
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:

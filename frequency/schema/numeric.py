@@ -400,8 +400,9 @@ class Numeric(Ordered):
                 self._refuse_first(broken & present, column, "an integer")
             else:
                 self._refuse_first(np.isinf(numbers) & present, column, "a finite number")
-        if self.single and integers:
-            items = numbers.astype(np.int64) - low  # may wrap where it is replaced below
+        if self.single:  # and so whole
+            with np.errstate(invalid="ignore"):  # what is no integer of 64 bits is replaced below
+                items = numbers.astype(np.int64) - int(low)
         else:
             items = np.searchsorted(cuts, numbers, side="right") - 1
             items[items == self.bins] -= 1  # the last bin is closed, but of whole numbers

@@ -385,8 +385,8 @@ def _sheet(source: Path, book: Any, asked: str | None) -> tuple[str, list[list[A
     return name, _trimmed(sheet.to_python(skip_empty_area=False))
 
 
-# A formula without a result, which an empty text is not, and the name of its cell; then a sheet of a
-# workbook, and where it is.
+# A formula without a result, which an empty text is not, and the name of its cell; then a sheet of
+# a workbook, and where it is.
 _FORMULA = re.compile(
     rb"""<(?:\w+:)?c\b(?![^>]*\bt="str")[^>]*?\br="([A-Z]+[0-9]+)"[^>]*>\s*
          (?:<(?:\w+:)?f\b[^>]*/>|<(?:\w+:)?f\b[^>]*>[^<]*</(?:\w+:)?f>)\s*

@@ -508,3 +508,37 @@ def test_decimals_are_the_same_values_in_any_context() -> None:
         with localcontext(prec=digits):
             coded = kind.coded([Decimal(long), Decimal("12345.0")])
             assert coded[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i8", "u8", "f2", "f4", "f8"])
+def test_different_numbers_are_those_of_sorting(dtype):
+    rng = np.random.default_rng(1)
+    info: Any = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
+    ends = np.array([info.min, info.max, 0, 1], dtype=dtype)
+    cases = [
+        rng.integers(0, 100, 500).astype(dtype),
+        rng.choice(ends, 50),
+        ends[:1],
+        ends[1:2],
+        ends[:0],
+        np.array([7, 3, 7], dtype),
+    ]
+    if dtype[0] == "f":
+        cases += [rng.normal(size=200).astype(dtype), np.array([0.5, 1.5, -0.5], dtype)]
+        cases += [np.array([0.1, 1.1, 2.1, 1e3], dtype), np.array([np.inf, 1, -np.inf], dtype)]
+    else:
+        cases.append(rng.integers(info.min, info.max, 500, dtype=dtype))
+    for values in cases:
+        factors = Column("a", values).factors()
+        there, places = np.unique(values, return_inverse=True)
+        assert factors.values == there.tolist()
+        assert factors.codes.tolist() == places.tolist()
+
+
+def test_whole_numbers_as_floats_are_those_of_integers():
+    """Each by itself: also those that no integer of 64 bits is."""
+    age = Numeric("age", low=-3, high=120, whole=True, **POLICIES)
+    values = [-4.0, -3.0, 0.0, 120.0, 121.0, 1e300, -1e300, 2.0**63, -(2.0**63), np.nan]
+    expected = [124, 0, 3, 123, 124, 124, 124, 124, 124, 125]
+    assert age.coded(np.array(values)).items.tolist() == expected
+    assert [age.coded([value]).items[0] for value in values] == expected
