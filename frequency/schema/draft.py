@@ -77,6 +77,8 @@ _ENDS, _APART, _APART_AT_LEAST, _OTHERS = 12, 0.25, 5, 3
 # ask for it: without rounding it were a fifth at most.
 _HEAPS, _HEAPS_IN_RANGE, _ROWS_OF_HEAPS, _COMMON = (1000, 100, 10, 5), 6, 100, 0.4
 
+_SHOWN = 8  # values that a doubt names
+
 _NAMES = {f".{letter}" for letter in f"_{ascii_letters}"}  # of missing values, in Stata and SAS
 
 _LEAST_NEAR = 97  # codes near other numbers are asked about from it on
@@ -310,12 +312,20 @@ class _Seen:
             return f"{share:.0f} % are multiples of {heap}: do people round? heaps = [{heap}]"
         if twice := [label for label in self.texts or () if self._codes_of(label) > 1]:
             return f"several codes have the label {shown(min(twice))}: they are one label here"
+        if self.labels and not self.numbers and (bare := self._unlabelled()):
+            more = f" and {len(bare) - _SHOWN} others" if len(bare) > _SHOWN else ""
+            return f"{listed(bare[:_SHOWN])}{more}: values without a label keep their number"
         if self._is_ordinal:
             return f"in the order {listed(self.order or [])}? If there is none, delete ordered"
         exact = self.whole if self.numbers else not self.times
         if exact and self.distinct is not None and len(self.distinct) >= _FEW:
             return "every row has another value: an identifier? Leave it out"
         return ""
+
+    def _unlabelled(self) -> list[str]:
+        """The values that have no label, where others have."""
+        bare = (self.texts or set()).difference(self.labels.values())
+        return sorted((text for text in bare if number_of(text) is not None), key=_place_of_code)
 
     def _codes_of(self, label: str) -> int:
         """How many codes have a label, as the file says."""
@@ -416,9 +426,10 @@ class _Seen:
             labels = self.texts - ({MISSING} if policy["missing"] == "item" else set())
             if self._is_ordinal:
                 return Ordinal(name, self.order or [], **policy)
-            # In the order of their codes, where the file has some; a value without one at the end
-            order = {label: place for place, label in enumerate(self.labels.values())}
-            ordered = sorted(labels, key=lambda label: (order.get(label, len(order)), label))
+            # In the order of their codes, where the file has some; a number stands for itself
+            codes_of = {label: code for code, label in self.labels.items()}
+            key = _place_of_code if codes_of else str
+            ordered = sorted(labels, key=lambda label: key(codes_of.get(label, label)))
             return Categorical(name, ordered, **policy)
         if self.longest <= LONGEST:
             return Text(name, self.longest, **policy)

@@ -231,6 +231,20 @@ def test_a_draft_knows_what_a_file_of_spss_says(survey):
     assert set(age.missing_codes) == {"97:99", -1}
 
 
+def test_a_draft_names_values_without_a_label(tmp_path):
+    pyreadstat.write_sav(
+        pd.DataFrame({"trust": [float(k) for k in (0, 10, 2, 1, 7, 99)]}),
+        tmp_path / "a.sav",
+        variable_value_labels={"trust": {0: "none", 10: "full", 99: "refused"}},
+        missing_ranges={"trust": [99]},
+    )
+    draft = draft_schema(blocks(tmp_path / "a.sav"), "x")
+    (trust,) = draft.schema.attributes
+    assert isinstance(trust, Categorical)
+    assert trust.labels == ("none", "1", "2", "7", "full")
+    assert draft.doubts["trust"] == "1, 2, 7: values without a label keep their number"
+
+
 def test_a_draft_asks_about_a_label_of_several_codes(tmp_path):
     pyreadstat.write_sav(
         pd.DataFrame({"job": [1.0, 2, 7, 8]}),
