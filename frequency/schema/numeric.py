@@ -479,8 +479,10 @@ class Ordinal(Categorical, Ordered):
     Examples
     --------
     >>> often = Ordinal("reads", ["never", "seldom", "often", "daily"])
-    >>> often.asked(Between("often", None))
-    Span(first=array(2.), last=array(4.))
+    >>> often.coded(["daily", "never"]).items
+    array([3, 0])
+    >>> often.asked("often:") == often.asked(Between("often", "daily")) == (2, 4)
+    True
     """
 
     ordered: ClassVar[bool] = True

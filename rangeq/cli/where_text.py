@@ -31,9 +31,9 @@ _SHOWN = 8  # values that a message names
 def where_of(text: str, schema: Schema, found: Sequence[str] | None = None) -> dict[str, Any]:
     """Read a text as a question to `SurveyEstimate.answer`.
 
-    A text is one or more conditions with " and " between them. A condition is a name, a space or
-    "=", and what the attribute must be; with one attribute the name may be left out. That is a
-    value or label, several with commas between them of which it may be one, or of ordered
+    A text is one or more conditions with " and " between them. A condition is a name, a space,
+    "=" or "==", and what the attribute must be; with one attribute the name may be left out. That
+    is a value or label, several with commas between them of which it may be one, or of ordered
     attributes ``FIRST:LAST``, both included, where either end may be missing; or what tables call
     an item. Names and labels may hold any of these separators: a text is taken for one label if it
     can be, and the longest names and labels are tried first.
@@ -116,6 +116,8 @@ def _after(name: str, text: str) -> Iterator[str]:
             yield rest[1:]
         if rest.lstrip()[:1] == "=":
             yield rest.lstrip()[1:]
+        if rest.lstrip()[:2] == "==":
+            yield rest.lstrip()[2:]
 
 
 def _named(condition: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:

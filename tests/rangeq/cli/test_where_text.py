@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frequency import Between, Boolean, Categorical, Dates, InvalidQuestion, Numeric, Schema, Text
+from frequency import (
+    Between,
+    Boolean,
+    Categorical,
+    Dates,
+    InvalidQuestion,
+    Numeric,
+    Ordinal,
+    Schema,
+    Text,
+)
 from frequency.schema.attribute import Span
 from rangeq.cli.where_text import where_of
 
@@ -43,6 +53,7 @@ HOSTILE = [
     "Washington, D.C.",
 ]
 LABEL = Categorical("label", HOSTILE)
+OFTEN = Ordinal("often", ["never", "often", "daily"])
 
 
 @pytest.mark.parametrize(
@@ -52,6 +63,15 @@ LABEL = Categorical("label", HOSTILE)
         ([AGE], "age 18:64", {"age": Between("18", "64")}),
         ([AGE], " age = 18 : 64 ", {"age": Between("18", "64")}),
         ([AGE], "age=44", {"age": "44"}),
+        ([AGE, SEX], "age==44 and sex == female", {"age": "44", "sex": "female"}),
+        ([LABEL], "label == =", {"label": "="}),
+        ([OFTEN], "often:", {"often": Between("often", None)}),
+        (
+            [OFTEN, SEX],
+            "often never:often and sex male",
+            {"often": Between("never", "often"), "sex": "male"},
+        ),
+        ([OFTEN], "never,daily", {"often": ["never", "daily"]}),
         ([AGE], "44", {"age": "44"}),
         ([AGE], "60:", {"age": Between("60", None)}),
         ([AGE], ":17", {"age": Between(None, "17")}),
