@@ -29,7 +29,7 @@ MOST_NUMBERS, MOST_POINTS, LARGEST_BOX = 8, 1 << 12, 1 << 22
 
 _CHUNK = 1 << 20  # distances that are held at a time
 
-_LEAST_BATCH = 16
+_LEAST_BATCH, _BATCH = 16, 1 << 16  # proposals that are made at a time
 
 
 class Staircase:
@@ -122,21 +122,39 @@ class Staircase:
         # Discrete Laplace noise around one of the points has the law sum of alpha^|x - s| over all
         # points s; kept where s is the first of the nearest, it has alpha^d(x) alone, exactly
         result = np.empty((size, self.numbers), dtype=np.int64)
-        done, most = 0, max(1, _CHUNK // self.points.size)
+        done = 0
         while done < size:
-            batch = min(math.ceil((size - done) / self.acceptance) + _LEAST_BATCH, most)
+            batch = min(math.ceil((size - done) / self.acceptance) + _LEAST_BATCH, _BATCH)
             if len(self.points) == 1:
                 batch = size - done
             around = uniform(batch, len(self.points), source)
-            noise = self.laplace.draw(batch * self.numbers, source)
-            drawn = self.points[around] + noise.reshape(batch, self.numbers)
-            away = np.abs(drawn[:, None, :] - self.points).sum(axis=2)
-            # `argmin` returns the first of equal ones. Which draws of a batch are used does not
-            # depend on their values
-            kept = drawn[away.argmin(axis=1) == around][: size - done]
+            noise = self.laplace.draw(batch * self.numbers, source).reshape(batch, self.numbers)
+            drawn = self.points[around] + noise
+            # Which draws of a batch are used does not depend on their values
+            kept = drawn[self._is_of(drawn, around, np.abs(noise).sum(axis=1))][: size - done]
             result[done : done + len(kept)] = kept
             done += len(kept)
         return result
+
+    def _is_of(self, drawn: Integers, around: Integers, away: Integers) -> npt.NDArray[np.bool_]:
+        """Whether points are the first of the nearest of vectors, which are so far away."""
+        low, table = self._box
+        # Beyond the box the distance grows by 1 with every step away from it
+        inside = np.clip(drawn, low, low + np.array(table.shape) - 1)
+        nearest = table[tuple((inside - low).T)] + np.abs(drawn - inside).sum(axis=1)
+        found = np.asarray(nearest == away)
+        places = np.flatnonzero(found)
+        for some in np.array_split(places, 1 + len(places) * self.points.size // _CHUNK):
+            distances = np.abs(drawn[some, None, :] - self.points).sum(axis=2)
+            # `argmin` returns the first of equal ones
+            found[some] = distances.argmin(axis=1) == around[some]
+        return found
+
+    @cached_property
+    def _box(self) -> tuple[Integers, Integers]:
+        """The least corner of the box around the points, and the distances of its vectors."""
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        return low, _distances(self.points - low, high - low + 1)
 
     def __repr__(self) -> str:
         return f"<Staircase of {self.numbers} numbers around {len(self.points)} points>"

@@ -100,6 +100,21 @@ def test_draws_have_the_probabilities(points, alpha):
         assert stats.chisquare(wrong[kept], expected[kept] * scale).pvalue < FALSE_ALARM
 
 
+@pytest.mark.parametrize("numbers", [1, 2, 3])
+def test_proposals_are_kept_for_the_first_of_the_nearest_points(numbers):
+    """Against all distances, within and far beyond the box."""
+    rng = np.random.default_rng(numbers)
+    every = np.stack(np.meshgrid(*[np.arange(-4, 4)] * numbers), axis=-1).reshape(-1, numbers)
+    law = Staircase(alpha="9/10", points=rng.permutation(every)[: len(every) // 2])
+    around = rng.integers(0, len(law.points), 3000)
+    noise = rng.geometric(0.4, (3000, numbers)) * rng.integers(-1, 2, (3000, numbers))
+    drawn = law.points[around] + noise
+    distances = np.abs(drawn[:, None] - law.points).sum(axis=2)
+    found = law._is_of(drawn, around, np.abs(noise).sum(axis=1))
+    assert found.tolist() == (distances.argmin(axis=1) == around).tolist()
+    assert 0 < found.sum() < 3000
+
+
 def test_around_one_point_it_is_discrete_laplace_noise_word_by_word():
     alpha = Fraction(7, 9)
     law, laplace = Staircase(alpha=alpha, points=[[0, 0]]), DiscreteLaplace(alpha=alpha)

@@ -90,7 +90,9 @@ def test_what_is_saved_is_loaded(case, tmp_path):
     if isinstance(mechanism, CentralMechanism):
         assert isinstance(found.mechanism, CentralMechanism)
         assert found.mechanism.shares == mechanism.shares
-    np.testing.assert_array_equal(found.estimate.estimate.counts, release.estimate.estimate.counts)
+    # Least squares are solved again, and machines differ in the last digits
+    counts = release.estimate.estimate.counts
+    np.testing.assert_allclose(found.estimate.estimate.counts, counts, rtol=1e-9, atol=1e-9)
     everything = dict(enumerate(np.ix_(*map(np.arange, schema.sizes))))
     # What a mechanism has computed once it keeps: sums in another order may differ
     np.testing.assert_allclose(

@@ -61,7 +61,7 @@ def test_no_published_mechanism_is_below_a_design_as_drawn(seed, benchmark):
     assert design.bound <= design.variance * (1 + 1e-9)
     for _, mechanism in benchmark.published(workload.sizes, epsilon):
         found = benchmark.drawn(mechanism, workload)
-        assert design.variance <= found * (1 + 1e-6)
+        assert design.variance <= found * (1 + 1e-5)  # which have not the same integers
         assert design.bound <= found
 
 
