@@ -110,6 +110,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/central_quantiles.py
 	$(BIN)/python benchmarks/workload_release.py
 	$(BIN)/python benchmarks/drawn_noise.py
+	$(BIN)/python benchmarks/posteriors.py
 	$(BIN)/python benchmarks/many_cells.py
 
 # A stamp a set of requirements; pyproject.toml is what they depend on.

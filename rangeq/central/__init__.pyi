@@ -13,6 +13,7 @@ from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
 from .mechanism import LEAST_EPSILON, Budget, CentralMechanism
+from .posterior import NoPosterior, PosteriorEstimate
 from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
 from .regions import Region, Regions
@@ -38,7 +39,9 @@ __all__ = [
     "MarginalStrategy",
     "MatrixEstimate",
     "MatrixMechanism",
+    "NoPosterior",
     "Number",
+    "PosteriorEstimate",
     "ProductStrategy",
     "QuantileRelease",
     "Region",

@@ -216,10 +216,15 @@ class CentralEstimate(ABC):
         """
         query = Query.of(where, self.mechanism.sizes)
         value = query.by(self.box_sums, self.weighted)
-        errors = self.mechanism.errors
+        errors = self._errors
         variance = query.by(errors.variance, errors.variance_of)
 
         return self._answered(value, variance)
+
+    @property
+    def _errors(self) -> Errors:
+        """The variances of answers."""
+        return self.mechanism.errors
 
     def _answered(self, value: Any, variance: Any) -> Answer:
         def interval(confidence: float) -> ConfidenceInterval:
@@ -390,7 +395,7 @@ class CentralEstimate(ABC):
         beyond = zero.copy()
         beyond[place] = cell + 1
         up, rest = self.box_sums(zero, up_to), self.box_sums(beyond, everything)
-        errors = self.mechanism.errors
+        errors = self._errors
         deviations = [
             np.sqrt(errors.variance(zero, up_to)),
             np.sqrt(errors.variance(beyond, everything)),

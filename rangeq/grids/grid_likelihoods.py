@@ -25,10 +25,9 @@ from frequency.core import Aggregate
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items
-from rangeq.core import ContrastLaw, spread
+from rangeq.core import KERNELS, ContrastLaw, spread
 from rangeq.grids.cells import ALPHA1, ALPHA2, Edges, Grid, Queries
 from rangeq.grids.channel import GridChannel
-from rangeq.grids.wavegrid.density import KERNELS
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Halves
 from rangeq.grids.wavegrid.likelihoods import (

@@ -13,10 +13,9 @@ import scipy
 
 from frequency.postprocess import norm_sub
 from mechdesign.base import Floats, Items
-from rangeq.core import cumulated
+from rangeq.core import Density, cumulated
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting import Line, nonnegative, with_margins
-from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.interactions import Pair, scaled_to
 from rangeq.grids.wavegrid.local_terms import PairExplanation
 

@@ -63,7 +63,7 @@ _RIDGE, _STEEPEST = 1e-6, 2.0
 class WaveEstimate(ConjunctionEstimate):
     """Answers with standard errors given their priors: what `WaveGrid` estimates.
 
-    An attribute's distribution is the posterior mean of `rangeq.grids.wavegrid.density`; a pair's
+    An attribute's distribution is the posterior mean of `rangeq.core.density`; a pair's
     has these margins and the interaction of `rangeq.grids.wavegrid.interactions`, or none, or what
     the tree of the most dependent pairs implies (`rangeq.grids.wavegrid.partitions`), and the terms
     of `rangeq.grids.wavegrid.local_terms` that the reports tell of, 64 x 64 cells at most, within

@@ -13,9 +13,8 @@ import numpy as np
 from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base import Floats
-from rangeq.core import ContrastLaw
+from rangeq.core import ContrastLaw, Told
 from rangeq.grids.cells import Edges, equal_cells
-from rangeq.grids.wavegrid.density import Told
 from rangeq.grids.wavegrid.interactions import Halves
 from rangeq.grids.wavegrid.partitions import ValueSets
 from rangeq.grids.wavegrid.square_waves import FINE, Heard, half_of

@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple
 import numpy as np
 
 from mechdesign.base import Floats
-from rangeq.grids.wavegrid.density import STRENGTH, adapted
+from rangeq.core import STRENGTH, adapted
 from rangeq.grids.wavegrid.interactions import Interaction, Key, Pair, Scales
 from rangeq.grids.wavegrid.shrinkage import Shrinkage, SmoothDirections, TermBasis, scores_of
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from frequency.schema import Domain
 from mechdesign.base import Floats, one_thread
-from rangeq.core import cumulated
-from rangeq.grids.wavegrid.density import CATEGORIES, FEW, KERNELS, Kernel, posterior_densities
+from rangeq.core import CATEGORIES, FEW, KERNELS, Kernel, cumulated, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted

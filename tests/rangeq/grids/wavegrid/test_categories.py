@@ -19,9 +19,9 @@ from frequency.exceptions import InvalidQuestion
 from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import InvalidRequest, plan
 from mechdesign.base.numbers import Floats, Integers
+from rangeq.core.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids import WaveEstimate, WaveGrid, best
 from rangeq.grids.wavegrid import local_terms, posterior, shrinkage
-from rangeq.grids.wavegrid.density import CATEGORIES, Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairCandidate, PairCandidates, PairTerms

@@ -10,9 +10,8 @@ from scipy import optimize, stats
 
 from frequency import Between
 from mechdesign.base.numbers import Floats
-from rangeq.grids import WaveGrid
-from rangeq.grids.wavegrid import density
-from rangeq.grids.wavegrid.density import (
+from rangeq.core import density
+from rangeq.core.density import (
     KERNELS,
     Density,
     Kernel,
@@ -23,6 +22,7 @@ from rangeq.grids.wavegrid.density import (
     posterior_densities,
     tempered,
 )
+from rangeq.grids import WaveGrid
 
 
 def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Density:

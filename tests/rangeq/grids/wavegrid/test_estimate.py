@@ -14,11 +14,11 @@ from frequency import Between, Categorical, Numeric, Schema, plan_survey
 from frequency.exceptions import InvalidQuestion
 from frequency.storage.protocol_file import load_protocol, save_protocol
 from mechdesign.base.numbers import Floats
+from rangeq.core.density import Told, posterior_densities
 from rangeq.grids import HDG, WaveEstimate, WaveGrid, best
 from rangeq.grids.cells import equal_cells, grouped
 from rangeq.grids.fitting import weighted_update
 from rangeq.grids.wavegrid import estimate as wave_estimate
-from rangeq.grids.wavegrid.density import Told, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, balanced, distribution
 from tests.rangeq.grids.populations import collected, people, queries, truth
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from mechdesign.base.numbers import Floats
+from rangeq.core.density import Density
 from rangeq.grids.cells import equal_cells
-from rangeq.grids.wavegrid.density import Density
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint
 from rangeq.grids.wavegrid.interactions import Pair
 from rangeq.grids.wavegrid.local_terms import PairExplanation
