@@ -12,13 +12,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from mechdesign.base.csv_rows import ReadOptions
 from mechdesign.base.files import opened
 from mechdesign.base.table_columns import TableFile, cells_of
 from mechdesign.base.text import listed, needing, shown
 from mechdesign.exceptions import InvalidTable
+
+with needing("tables in files need pyarrow", "storage"):
+    import pyarrow as pa
 
 #: How names of such files end; ".db" is either.
 DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")

@@ -18,13 +18,15 @@ from tempfile import NamedTemporaryFile
 from typing import IO, Any
 
 import numpy as np
-import pyarrow as pa
 
 from mechdesign.base.csv_rows import AS_IT_IS, ReadOptions
 from mechdesign.base.files import opened
 from mechdesign.base.table_columns import TableFile, noted, text_of
 from mechdesign.base.text import listed, needing
 from mechdesign.exceptions import InvalidTable
+
+with needing("tables in files need pyarrow", "storage"):
+    import pyarrow as pa
 
 _READERS = {
     ".sav": "read_sav",
