@@ -88,11 +88,11 @@ def readers(rows: int) -> Iterator[list[str]]:
     """The seconds of the reader, and of `blocks` behind it."""
     import pyreadstat
 
-    from mechdesign.base.statistics_files import _READERS
+    from mechdesign.base.statistics_files import READERS
 
     with tempfile.TemporaryDirectory() as folder:
         for path in written(Path(folder), rows):
-            read = getattr(pyreadstat, _READERS[path.suffix])
+            read = getattr(pyreadstat, READERS[path.suffix])
             options: dict[str, Any] = {} if path.suffix == ".xpt" else {"user_missing": True}
             row = [path.suffix]
             for columns in (TWO, None):
@@ -169,10 +169,10 @@ def sheets(path: Path, kind: str) -> list[str | None]:
 
         return [*CalamineWorkbook.from_path(str(path)).sheet_names]
     if kind == ".xpt":
-        from mechdesign.base.statistics_files import _members
+        from mechdesign.base.statistics_files import members
 
         with path.open("rb") as stream:
-            return [name for name, _ in _members(stream)]
+            return [name for name, _ in members(stream)]
     return [None]
 
 

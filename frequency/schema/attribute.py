@@ -168,22 +168,23 @@ class Attribute(ABC):
         return self.missing == "skip" or "skip" in self._fates
 
     def _by_policy(
-        self, values: Any, absent: npt.NDArray[np.bool_]
+        self, given: Column, absent: npt.NDArray[np.bool_]
     ) -> dict[str, npt.NDArray[np.bool_]]:
         """Which missing values of a column each policy is for."""
         fates = {policy: np.zeros(len(absent), dtype=bool) for policy in get_args(Missing)}
         fates[self.missing] = absent
-        column = values if isinstance(values, Column) else Column(self.name, values)
         for policy, codes in self._fates.items():
-            rows = column.holding(codes)
+            rows = given.holding(codes)
             fates = {other: there & ~rows for other, there in fates.items()}
             fates[policy] |= rows
         return fates
 
-    def _column(self, values: Any) -> Column:
+    def _given(self, values: Any) -> Column:
+        return values if isinstance(values, Column) else Column(self.name, values)
+
+    def _column(self, given: Column) -> Column:
         """Return a column with labels for the codes of a file, and nothing for missing ones."""
-        column = values if isinstance(values, Column) else Column(self.name, values)
-        column = column.declared()
+        column = given.declared()
         if self.missing_codes:
             column = column.without(self._codes)
         return column.labelled(self._has_label)
@@ -314,11 +315,12 @@ class ItemAttribute(Attribute):
         """Return what an item ``0 .. bins - 1`` is called."""
 
     def coded(self, values: Any) -> Coded:
-        column = self._column(values)
+        given = self._given(values)
+        column = self._column(given)
         items = column.by_category(self._raw, ABSENT)
         if not len(items) or items.min() >= 0:
             return Coded(items, 0)
-        absent, clipped = self._by_policy(values, items == ABSENT), 0
+        absent, clipped = self._by_policy(given, items == ABSENT), 0
         if absent["refuse"].any():
             raise self._refusal(column, int(np.argmax(absent["refuse"])), A_VALUE)
         outside = items < ABSENT
@@ -609,14 +611,15 @@ class Text(Attribute):
         return f"a text of at most {self.bytes} bytes of UTF-8"
 
     def coded(self, values: Any) -> Coded:
-        column = self._column(values)
+        given = self._given(values)
+        column = self._column(given)
         codes, entries = column.factors()
         written = [next(iter(texts_of(value)), None) for value in entries]
         texts = [None if value is None else self._fitting(value) for value in written]
         for code, text in enumerate(texts):
             if text is None:
                 raise self._refusal(column, int(np.argmax(codes == code)), self.values)
-        absent = self._by_policy(values, codes < 0)
+        absent = self._by_policy(given, codes < 0)
         if absent["refuse"].any():
             raise self._refusal(column, int(np.argmax(absent["refuse"])), A_VALUE)
         items = np.array([*texts, None], dtype=object)[codes]

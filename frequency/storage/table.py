@@ -160,32 +160,20 @@ def applied(
     NoRows, UnknownColumn, OSError
         As for `blocks`.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        yield from _applied(path, columns, function)
-        return
-    source, before = Path(path), 0
-    for block in _ahead(blocks(source, columns, options)):
-        try:
-            made = function(block)
-        except InvalidCell as error:
-            with opened_table(source, options) as table:
-                where = table.where(before + error.row)
-            raise InvalidTable(f"{source}, {where}, {error.wrong}; nothing was written") from error
-        except UnknownColumn as error:
-            raise InvalidTable(f"{source}: {error}; nothing was written") from error
-        yield made
-        before += len(block)
-
-
-def _applied(table: Any, columns: Sequence[str], function: Callable[[Any], T]) -> Iterator[T]:
-    """The same of a table that is no file."""
-    before = 0
-    for block in blocks(table, columns):
+    is_file, before = isinstance(path, (str, os.PathLike)), 0
+    parts = blocks(path, columns, options)
+    for block in _ahead(parts) if is_file else parts:
         try:
             made = function(block)
         except InvalidCell as error:
             where = f"row {before + error.row}"
+            if is_file:
+                with opened_table(Path(path), options) as table:
+                    where = f"{Path(path)}, {table.where(before + error.row)}"
             raise InvalidTable(f"{where}, {error.wrong}; nothing was written") from error
+        except UnknownColumn as error:
+            source = f"{Path(path)}: " if is_file else ""
+            raise InvalidTable(f"{source}{error}; nothing was written") from error
         yield made
         before += len(block)
 

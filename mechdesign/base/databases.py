@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,7 @@ _BATCH = 1 << 15  # rows that are read at a time
 _SQLITE = b"SQLite format 3\0"
 
 
-@contextmanager
-def opened_database(source: Path, options: ReadOptions) -> Iterator[TableFile]:
+def opened_database(source: Path, options: ReadOptions) -> AbstractContextManager[TableFile]:
     """Open a table of such a file, by its query or as the only one.
 
     Raises
@@ -45,9 +44,7 @@ def opened_database(source: Path, options: ReadOptions) -> Iterator[TableFile]:
     """
     with opened(source) as stream:
         start = stream.read(len(_SQLITE))
-    open_file = _sqlite if start == _SQLITE else _duckdb
-    with open_file(source, options.query) as table:
-        yield table
+    return (_sqlite if start == _SQLITE else _duckdb)(source, options.query)
 
 
 def _chosen(source: Path, query: str | None, names: Sequence[str]) -> str:
@@ -80,11 +77,10 @@ def _refusing(source: Path, kind: type[Exception], what: str) -> Iterator[None]:
 
 @contextmanager
 def _sqlite(source: Path, query: str | None) -> Iterator[TableFile]:
-    refusing = _refusing(source, sqlite3.Error, "SQLite")
     address = f"{source.resolve().as_uri()}?mode=ro"
     # Blocks are read by another thread than the one that may close it
     with closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as base:
-        with refusing:
+        with _refusing(source, sqlite3.Error, "SQLite"):
             known = base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
             tables = [name for (name,) in known if not name.startswith("sqlite_")]
             chosen = _chosen(source, query, tables)

@@ -28,7 +28,8 @@ from mechdesign.exceptions import InvalidTable
 with needing("tables in files need pyarrow", "storage"):
     import pyarrow as pa
 
-_READERS = {
+#: The readers of pyreadstat, by how names of files end.
+READERS = {
     ".sav": "read_sav",
     ".zsav": "read_sav",
     ".por": "read_por",
@@ -126,7 +127,7 @@ def opened_statistics(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator
                 f"{source} is encrypted: save it without a password; nothing was written"
             )
     kind, encoding = source.suffix.lower(), options.encoding
-    reader = getattr(pyreadstat, _READERS[kind])
+    reader = getattr(pyreadstat, READERS[kind])
 
     def call(**options: Any) -> Any:
         if encoding:
@@ -173,7 +174,7 @@ def _one_table(source: Path, asked: str | None) -> Iterator[Path]:
     What reads them would take all others for rows of the first.
     """
     with opened(source) as stream:
-        starts = _members(stream)
+        starts = members(stream)
         names = [name for name, _ in starts]
         if len(starts) < 2 or (asked is not None and asked not in names):
             if asked is not None and asked not in names:
@@ -200,24 +201,24 @@ def _one_table(source: Path, asked: str | None) -> Iterator[Path]:
             yield Path(alone.name)
 
 
-def _members(stream: IO[bytes]) -> list[tuple[str, int]]:
+def members(stream: IO[bytes]) -> list[tuple[str, int]]:
     """The names of the tables in a transport file, and where each begins."""
-    found: list[tuple[str, int]] = []
+    starts: list[int] = []
     before = 0
     while piece := stream.read(_PIECE):
         place = piece.find(_MEMBER)
         while place >= 0:
             if place % _RECORD == 0:
-                found.append(("", before + place))
+                starts.append(before + place)
             place = piece.find(_MEMBER, place + 1)
         before += len(piece)
     names = []
-    for _, start in found:
+    for start in starts:
         stream.seek(start)
         header, _, described = (stream.read(_RECORD) for _ in range(3))
         long = header[len(_MEMBER) :].startswith(b"BV8")
         names.append(described[8 : 40 if long else 16].decode("ascii", "replace").strip())
-    return [(name, start) for name, (_, start) in zip(names, found, strict=True)]
+    return [*zip(names, starts, strict=True)]
 
 
 def _column(

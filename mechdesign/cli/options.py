@@ -344,9 +344,8 @@ def prior_of(options: argparse.Namespace, inputs: int) -> tuple[Fraction, ...] |
     given = prior_in(options)
     if given is None:
         return None
-    if callable(given):
-        return losses.prior_for(inputs - 1, given)
-    return losses.prior_over(inputs, losses.prior(given))
+    weights = given(inputs - 1) if callable(given) else losses.prior(given)
+    return losses.prior_over(inputs, weights)
 
 
 def prior_in(options: argparse.Namespace) -> losses.Prior | None:
@@ -359,18 +358,28 @@ def prior_in(options: argparse.Namespace) -> losses.Prior | None:
     if not options.prior.lower().endswith((".csv", ".tsv", ".txt")):
         weights: list[str] = options.prior.split(",")
         return weights
-    path, weights = Path(options.prior), []
+
+    def weight(row: list[str]) -> str:
+        exact(row[-1].strip(), "a weight")
+        return row[-1].strip()
+
+    return _read_lines(Path(options.prior), "--prior", weight, _NO_NUMBER)
+
+
+# What is wrong with a line of which the last cell is read
+_NO_NUMBER = "does not end in a number"
+
+
+def _read_lines(path: Path, option: str, read: Callable[[list[str]], Any], wrong: str) -> list[Any]:
+    """What is read of every line of a file; the first line may be a header."""
+    found = []
     for place, (row, line) in enumerate(headless_rows(path)):
         try:
-            exact(row[-1].strip(), "a weight")
+            found.append(read(row))
         except (ValueError, InexactNumber, IndexError):
-            if place:  # the first line may be a header
-                raise InvalidTable(
-                    f"--prior {path}: line {line} does not end in a number"
-                ) from None
-        else:
-            weights.append(row[-1].strip())
-    return weights
+            if place:
+                raise InvalidTable(f"{option} {path}: line {line} {wrong}") from None
+    return found
 
 
 def ledger_of(options: argparse.Namespace) -> Ledger | None:
@@ -403,15 +412,8 @@ def _population(path: Path, attributes: int) -> list[float] | list[list[int]]:
             raise ValueError
         return values
 
-    what = f"is not {attributes} integers" if attributes else "does not end in a number"
-    population = []
-    for place, (row, line) in enumerate(headless_rows(path)):
-        try:
-            population.append(numbers(row))
-        except (ValueError, IndexError):
-            if place:
-                raise ValueError(f"--like {path}: line {line} {what}") from None
-    return population
+    wrong = f"is not {attributes} integers" if attributes else _NO_NUMBER
+    return _read_lines(path, "--like", numbers, wrong)
 
 
 def _detail(text: str) -> tuple[str, int | bool | str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from frequency.core import Answer, ConfidenceInterval, cut, normal_quantile
+from frequency.core import Answer, cut, normal_quantile
 from mechdesign.base import Floats, Integers, one_thread
 from mechdesign.exceptions import MechanismError
 from rangeq.central.estimate import Errors, Summed
@@ -110,26 +110,6 @@ class PosteriorEstimate(Summed):
 
     def _answered(self, value: Any, variance: Any) -> Answer:
         return cut(super()._answered(value, variance), 0.0, np.inf)
-
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
-        """Intervals that hold the true counts of cells with about this probability, on average.
-
-        Parameters
-        ----------
-        confidence : float, default 0.95
-            In (0, 1).
-
-        Returns
-        -------
-        ConfidenceInterval
-            ``low`` and ``high``, of the shape of the counts: users, at least 0.
-
-        Raises
-        ------
-        ValueError
-            For a confidence outside of (0, 1).
-        """
-        return super().interval(confidence)
 
 
 @one_thread
