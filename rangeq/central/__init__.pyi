@@ -3,7 +3,12 @@ from .estimate import CentralEstimate, ConfidenceInterval, Number
 from .hierarchy import CentralFlat, Hierarchy, Wavelet
 from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram, InvalidRange, count_cells
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
-from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
+from .matrix_mechanism.design import (
+    StrategyDesign,
+    least_cell_variance,
+    posterior_optimal,
+    workload_optimal,
+)
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
 from .matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
 from .matrix_mechanism.residual_strategy import ResidualStrategy
@@ -65,6 +70,7 @@ __all__ = [
     "least_cell_variance",
     "load_release",
     "load_strategy",
+    "posterior_optimal",
     "quantiles",
     "release_regions",
     "save_strategy",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import Query
 from rangeq.central.regions import FewestNodes
 from rangeq.core import BoxSums, halved
+
+if TYPE_CHECKING:
+    from frequency.schema import Schema
+    from rangeq.central.posterior import PosteriorEstimate
 
 #: A float for a range given by two integers, an array for ranges given by arrays.
 Number: TypeAlias = float | Floats
@@ -446,6 +450,31 @@ class CentralEstimate(ABC):
             return items
         return np.stack(np.unravel_index(items, cells.shape), axis=1)
 
+    def posterior(self, schema: Schema | None = None) -> PosteriorEstimate:
+        """What the table probably is: never negative, with shorter intervals.
+
+        Parameters
+        ----------
+        schema : Schema, optional
+            Of the attributes: which of them are ordered, and which items have no neighbours. None:
+            all are ordered.
+
+        Returns
+        -------
+        PosteriorEstimate
+            Answers and intervals to the same questions; they are biased.
+
+        Raises
+        ------
+        NoPosterior
+            More than 512 cells along an attribute, or an estimated number of users below 1.
+        UnanswerableQuery
+            The strategy cannot tell all cells of an attribute apart.
+        """
+        from rangeq.central.posterior import posterior_of
+
+        return posterior_of(self, schema)
+
     @abstractmethod
     def box_sums(self, first: Integers, last: Integers) -> Floats:
         """Return the numbers of users in boxes.
@@ -497,13 +526,18 @@ class Summed(CentralEstimate):
 class Layered(CentralEstimate):
     """An estimate that adds the fewest nodes that make up a box (Qardaji et al., section 3.2).
 
-    `levels` are the noisy numbers of users in the nodes of each level from the top.
+    `levels` are the noisy numbers of users in the nodes of each level from the top, and
+    `consistent` makes the estimate of them that adds up.
     """
 
     def __init__(
-        self, mechanism: HistogramMechanism, nodes: FewestNodes, levels: Sequence[Integers]
+        self,
+        mechanism: HistogramMechanism,
+        nodes: FewestNodes,
+        levels: Sequence[Integers],
+        consistent: Callable[[], CentralEstimate],
     ) -> None:
-        self._nodes, self._levels = nodes, levels
+        self._nodes, self._levels, self._consistent = nodes, levels, consistent
         # The last cell may be a node of more than one level
         cells = np.indices(mechanism.sizes).reshape(len(mechanism.sizes), -1)
         super().__init__(mechanism, self.box_sums(cells, cells).reshape(mechanism.sizes))
@@ -511,6 +545,9 @@ class Layered(CentralEstimate):
     @cached_property
     def _sums(self) -> list[BoxSums]:
         return [BoxSums(level) for level in self._levels]
+
+    def posterior(self, schema: Schema | None = None) -> PosteriorEstimate:
+        return self._consistent().posterior(schema)
 
     def box_sums(self, first: Integers, last: Integers) -> Floats:
         # Whole users: nothing is rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -153,7 +153,10 @@ class Hierarchy(CentralMechanism):
     def estimate(self, noisy: list[Integers]) -> CentralEstimate:
         if self.inference:
             return Summed(self, LevelInference(self.tree, self.rounded_variances).estimate(noisy))
-        return Layered(self, FewestNodes(self.tree, self.rounded_variances), noisy)
+        nodes = FewestNodes(self.tree, self.rounded_variances)
+        # The shares as they are: the best ones with inference are others
+        consistent = replace(self, inference=True, budget=self.shares)
+        return Layered(self, nodes, noisy, lambda: consistent.estimate(noisy))
 
 
 def _checked(branching: Any) -> int | BranchingLists:

@@ -1,105 +1,190 @@
-"""The posterior of a released histogram: a positive distribution, decided by evidence."""
+"""The posterior of what a curator released: a positive distribution, decided by evidence.
+
+The noisy answers along each attribute and about each two of them are the data. The noise of an
+attribute's counts has the covariance that the variances of its ranges say; that of a pair's
+interaction (its table less what both margins say) is taken to be in proportion to the product of
+both attributes' own, which it is of marginals, of residuals and of products of strategies. Both
+enter the model of `rangeq.grids.WaveGrid`, whose users report what here is released.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frequency.core import Answer, cut, normal_quantile
-from mechdesign.base import Floats, Integers, one_thread
+from frequency.core import Answer, ConfidenceInterval, cut, normal_quantile
+from frequency.exceptions import UnknownVariance
+from frequency.schema import Domain, Schema
+from frequency.schema.numeric import Ordered
+from mechdesign.base import Floats, Integers, shown
 from mechdesign.exceptions import MechanismError
-from rangeq.central.estimate import Errors, Summed
-from rangeq.core import KERNELS, Told, posterior_densities
+from rangeq.central.estimate import CentralEstimate, Errors
+from rangeq.central.inputs import Query
+from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
+from rangeq.core import Told
 
-#: The most cells of a histogram with a posterior.
+if TYPE_CHECKING:
+    from rangeq.grids import WaveEstimate
+    from rangeq.grids.wavegrid.likelihoods import PairLikelihood
+
+#: The most cells along an attribute with a posterior.
 MOST_CELLS = 1 << 9
+
+#: As many users as none is a sample of: the shares are those of the users who were counted.
+_EVERYBODY = 1 << 62
+
+_KNOWN = 1e-9  # the part of a largest eigenvalue below which a variance is none
+
+_MOST_LISTED = 1 << 20  # cells of a posterior that are written out
 
 
 class NoPosterior(MechanismError, ValueError):
-    """There are no users to be distributed, or too many cells or attributes."""
+    """There are no users to be distributed, or too many cells along an attribute."""
 
 
 class PosteriorErrors:
-    """The expected squared errors of sums of cells, from a posterior covariance.
+    """The expected squared errors of sums of cells, from posterior variances of shares.
 
     Parameters
     ----------
-    covariance : numpy.ndarray of float64
-        Shape (cells, cells): squared users.
+    shares : WaveEstimate
+        Of the users.
+    users, variance : float
+        The estimated number of users, and its variance.
     """
 
-    def __init__(self, covariance: Floats) -> None:
-        self._covariance = covariance
-        self._sums = np.pad(covariance.cumsum(axis=0).cumsum(axis=1), (1, 0))
+    def __init__(self, shares: WaveEstimate, users: float, variance: float) -> None:
+        self._shares, self._users, self._variance = shares, users, variance
 
     def variance(self, first: Integers, last: Integers) -> Floats:
-        """Return those of the sums over ranges: see `Errors`.
+        """Return those of the sums over boxes: see `Errors`.
 
         Parameters
         ----------
         first, last : numpy.ndarray of int64
-            Shape (1, ranges): closed ends.
+            Shape (attributes, boxes): closed ends.
 
         Returns
         -------
         numpy.ndarray of float64
-            Shape (ranges,): squared users.
+            Shape (boxes,): squared users.
         """
-        low, high = first[0], last[0] + 1
-        sums = self._sums
-        ranges = sums[high, high] - sums[low, high] - sums[high, low] + sums[low, low]
-        return np.maximum(ranges, 0.0)
+        places = np.arange(len(first))
+        noise = self._shares.predicted_error(places, first.T, last.T).noise
+        return self.of(self._shares.answers(places, first.T, last.T), noise)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
-        """Return that of the sum over a set of cells: see `Errors`.
+        """Return that of the sum over a product of sets of places: see `Errors`.
 
         Parameters
         ----------
         weights : sequence of numpy.ndarray of float64
-            One array, of shape (cells,): 1 for the cells in the set, else 0.
+            For each attribute 1 for the places in the set, else 0.
 
         Returns
         -------
         float
             Squared users.
+
+        Raises
+        ------
+        UnknownVariance
+            No theory gives it.
         """
-        (one,) = weights
-        return max(float(one @ self._covariance @ one), 0.0)
+        told = self._shares.answer(_sets(weights))
+        return float(self.of(told.value, told.variance))
+
+    def of(self, share: Any, variance: Any) -> Any:
+        """Return the variance in squared users from a share and its own.
+
+        Parameters
+        ----------
+        share, variance : float or numpy.ndarray
+            Of the users.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            The number of users is not known either.
+        """
+        return self._users**2 * np.asarray(variance) + self._variance * np.square(share)
 
     def mean(self) -> float:
-        """The mean over all ranges, in squared users."""
-        cells = np.arange(len(self._covariance))
-        first, last = np.meshgrid(cells, cells, indexing="ij")
-        kept = first <= last
-        return float(self.variance(first[kept][None], last[kept][None]).mean())
+        """The mean over all boxes; NaN, as nobody needs it."""
+        return math.nan
 
 
-class PosteriorEstimate(Summed):
-    """What a histogram probably is, given what was released of it: never negative.
+class PosteriorEstimate(CentralEstimate):
+    """What a table probably is, given what was released of it: never negative.
 
-    The noisy numbers are the data, the noise that was drawn the likelihood, by its variances. The
-    prior takes the logarithm of the distribution for a Gaussian process: smooth, with a trend, with
-    points or ends of their own, even; which of these is decided by their evidence, see
-    `rangeq.core.density`. Nothing is spent, and nothing of the table is looked at again.
+    The noisy numbers are the data, the noise that was drawn the likelihood, by its covariances. The
+    prior takes the logarithm of each attribute's distribution for a Gaussian process: smooth, with
+    a trend, with points or ends of their own, even (`rangeq.core.density`); and the dependence of
+    each two attributes for smooth terms, for local ones, or for none. Which of these is decided by
+    their evidence. More attributes together are as their pairs imply: see `rangeq.grids.WaveGrid`.
+    Nothing is spent, and nothing of the table is looked at again.
 
     Answers are biased: where data are as the priors have them they err less than the unbiased ones,
-    at low epsilon by a third, and intervals are shorter. Their variances are expected squared
-    errors, intervals hold on average over questions and kinds of data, not for each: at steps and
-    spikes that the noise just hides they hold less often.
+    at low epsilon by much, and intervals are shorter. Their variances are expected squared errors,
+    intervals hold on average over questions and kinds of data, not for each: at steps and spikes
+    that the noise just hides they hold less often.
 
     Attributes
     ----------
     mechanism : HistogramMechanism
         What released it.
-    counts : numpy.ndarray of float64
-        The expected number of users in each cell, read-only.
+    shares : WaveEstimate
+        The posterior of the users' distribution, in fractions of them.
+    n : float
+        The estimated number of users.
     """
 
-    def __init__(self, mechanism: Any, cells: Floats, covariance: Floats) -> None:
-        super().__init__(mechanism, cells)
-        self._own = PosteriorErrors(covariance)
+    def __init__(self, mechanism: Any, shares: WaveEstimate, users: float, variance: float) -> None:
+        self.mechanism, self.shares, self._users = mechanism, shares, users
+        self._own = PosteriorErrors(shares, users, variance)
+
+    @property
+    def n(self) -> float:
+        return self._users
+
+    def answer(self, where: Any) -> Answer:
+        told = self.shares.answer(where)
+        value, variance, reason = self._users * told.value, None, ""
+        try:
+            variance = self._own.of(told.value, told.variance)
+        except UnknownVariance as unknown:
+            reason = str(unknown)
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            if variance is None:
+                low, high = told.interval(confidence)
+                return ConfidenceInterval(self._users * low, self._users * high)
+            half = self.half_width(np.sqrt(variance), confidence)
+            return ConfidenceInterval(value - half, value + half)
+
+        return cut(Answer(value, variance, reason, interval), 0.0, np.inf)
+
+    @property
+    def counts(self) -> Floats:
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> Floats:
+        sizes = self.mechanism.sizes
+        if math.prod(sizes) > _MOST_LISTED:
+            raise NoPosterior(
+                f"{shown(math.prod(sizes))} cells are not written out: ask for the marginals"
+            )
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        counts = self.box_sums(places, places).reshape(sizes)
+        counts.setflags(write=False)
+        return counts
 
     @property
     def _errors(self) -> Errors:
@@ -108,45 +193,178 @@ class PosteriorEstimate(Summed):
     def half_width(self, deviation: Any, confidence: float) -> Any:
         return normal_quantile(confidence) * deviation
 
-    def _answered(self, value: Any, variance: Any) -> Answer:
-        return cut(super()._answered(value, variance), 0.0, np.inf)
+    def box_sums(self, first: Integers, last: Integers) -> Floats:
+        places = np.arange(len(first))
+        return self._users * self.shares.answers(places, first.T, last.T)
+
+    def weighted(self, weights: Sequence[Floats]) -> float:
+        return self._users * float(self.shares.answer(_sets(weights)).value)
+
+    def sample(self, n: int, rng: np.random.Generator | None = None) -> Integers:
+        rows = self.shares.sample(n, rng)
+        return rows[:, 0] if rows.shape[1] == 1 else rows
+
+    def samples(
+        self, n: int, number: int, rng: np.random.Generator | None = None
+    ) -> list[Integers]:
+        """Return several tables of synthetic rows, each of a distribution drawn from the posterior.
+
+        How what is computed from each differs between them tells its error: `frequency.of_samples`.
+
+        Parameters
+        ----------
+        n, number : int
+            Rows of each, and how many tables: each at least 1.
+        rng : numpy.random.Generator, optional
+            To draw with.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each as of `sample`.
+
+        Raises
+        ------
+        ValueError
+            No number of rows or tables.
+        """
+        drawn = self.shares.samples(n, number, rng)
+        return [rows[:, 0] if rows.shape[1] == 1 else rows for rows in drawn]
 
 
-@one_thread
-def posterior_of(
-    mechanism: Any, estimate: Floats, precision: Floats, variance: float
-) -> PosteriorEstimate:
-    """Return the posterior of a histogram of one attribute.
+def _sets(weights: Sequence[Floats]) -> dict[int, list[int]]:
+    """The sets of places, of attributes that are not taken whole."""
+    return {i: np.flatnonzero(w).tolist() for i, w in enumerate(weights) if not w.all()}
 
-    Parameters
-    ----------
-    mechanism : HistogramMechanism
-        What released it.
-    estimate : numpy.ndarray of float64
-        Shape (cells,): the unbiased least squares estimate.
-    precision : numpy.ndarray of float64
-        Shape (cells, cells): the inverse of its covariance matrix.
-    variance : float
-        Of the estimated number of users.
 
-    Returns
-    -------
-    PosteriorEstimate
-        For the estimated number of users.
+def posterior_of(estimate: CentralEstimate, schema: Schema | None = None) -> PosteriorEstimate:
+    """Return the posterior of a table: see `CentralEstimate.posterior`."""
+    from rangeq.grids.wavegrid.likelihoods import Likelihoods
+    from rangeq.grids.wavegrid.posterior import estimated
 
-    Raises
-    ------
-    NoPosterior
-        The estimated number of users is below 1.
-    """
-    users = float(estimate.sum())
+    sizes = estimate.mechanism.sizes
+    if max(sizes) > MOST_CELLS:
+        raise NoPosterior(
+            f"a posterior is of attributes of at most {MOST_CELLS} cells, got {shown(max(sizes))}"
+        )
+    users = float(estimate.n)
     if not users >= 1:
         raise NoPosterior(
             f"the estimated number of users is {users:.4g}: noise hides that there are any"
         )
-    told = Told(users * (precision @ estimate), users**2 * precision, np.ones(len(estimate)))
-    (density,) = posterior_densities([told], KERNELS)
-    shares = density.frequencies
-    # Of a number of users that is not known either
-    covariance = users**2 * density.covariance + variance * np.outer(shares, shares)
-    return PosteriorEstimate(mechanism, users * shares, covariance)
+    if schema is None:
+        domain, apart = Domain(dict(zip(Query.names(sizes), sizes, strict=True))), [0] * len(sizes)
+        categorical = [False] * len(sizes)
+    else:
+        domain, apart = schema.domain, [schema.apart.get(name, 0) for name in schema.names]
+        categorical = [
+            size > 2 and not isinstance(attribute, Ordered)
+            for attribute, size in zip(schema, sizes, strict=True)
+        ]
+    told = ReleasedNoise(estimate, users)
+    likelihoods = Likelihoods(
+        [tuple(range(size + 1)) for size in sizes],
+        [told.alone(place, number) for place, number in enumerate(apart)],
+        told.grams,
+        told.pairs(),
+    )
+    shares = estimated(domain, _EVERYBODY, likelihoods, categorical)
+    return PosteriorEstimate(estimate.mechanism, shares, users, told.total)
+
+
+class ReleasedNoise:
+    """The likelihoods of attributes and pairs, given unbiased answers and their variances.
+
+    Parameters
+    ----------
+    estimate : CentralEstimate
+        Unbiased.
+    users : float
+        The number of users whose shares are sought.
+    """
+
+    def __init__(self, estimate: CentralEstimate, users: float) -> None:
+        self._estimate, self._users = estimate, users
+        self._sizes = estimate.mechanism.sizes
+        self._errors = estimate.mechanism.errors
+        along = [self._covariance(place) for place in range(len(self._sizes))]
+        self._counts = [self._table((place,)) for place in range(len(self._sizes))]
+        self._precisions = [np.asarray(np.linalg.inv(covariance)) for covariance in along]
+        self.total = float(along[0].sum())
+        # What both margins say of an interaction is taken off on both sides
+        self._centred = [_centred(covariance) for covariance in along]
+        #: For each attribute G, the inverse of its contrasts' covariances.
+        self.grams = [_pseudo_inverse(contrasts) for contrasts in self._centred]
+
+    def _boxes(self, places: Mapping[int, tuple[Any, Any]]) -> tuple[Integers, Integers]:
+        """Boxes of these ends along some attributes, and of all others whole."""
+        number = np.broadcast_shapes(*(np.shape(end) for ends in places.values() for end in ends))
+        first = np.zeros((len(self._sizes), *number), dtype=np.int64)
+        last = first + (np.array(self._sizes) - 1)[:, None]
+        for place, (low, high) in places.items():
+            first[place], last[place] = low, high
+        return first, last
+
+    def _table(self, view: Sequence[int]) -> Floats:
+        shape = tuple(self._sizes[place] for place in view)
+        cells = np.indices(shape).reshape(len(view), -1)
+        ends = {place: (along, along) for place, along in zip(view, cells, strict=True)}
+        return self._estimate.box_sums(*self._boxes(ends)).reshape(shape)
+
+    def _covariance(self, place: int) -> Floats:
+        """The covariance of the counts along an attribute: shape (cells, cells)."""
+        # Cov(P, Q) = (Var P + Var Q - Var(P - Q)) / 2 of prefixes P and Q, whose difference is a
+        # range
+        size = self._sizes[place]
+        first, last = np.triu_indices(size)
+        ranges = np.zeros((size + 1, size + 1))
+        ranges[first, last + 1] = self._errors.variance(*self._boxes({place: (first, last)}))
+        ranges += ranges.T
+        prefixes = (ranges[0] + ranges[0][:, None] - ranges) / 2
+        return np.diff(np.diff(prefixes, axis=0), axis=1)
+
+    def alone(self, place: int, apart: int) -> Told:
+        """The likelihood of an attribute's frequencies."""
+        precision = self._precisions[place]
+        scores = self._users * (precision @ self._counts[place])
+        return Told(scores, self._users**2 * precision, np.ones(len(scores)), apart)
+
+    def pairs(self) -> Iterator[PairLikelihood]:
+        """Yield the likelihood of each pair whose table follows from what was released."""
+        from rangeq.grids.wavegrid.interactions import Halves
+        from rangeq.grids.wavegrid.likelihoods import PairLikelihood
+
+        for j, k in combinations(range(len(self._sizes)), 2):
+            if min(self._sizes[j], self._sizes[k]) == 1:
+                continue
+            with suppress(UnanswerableQuery):
+                variance = self._variance(j, k)
+                left, right = self.grams[j], self.grams[k]
+                precision = self._users**2 / variance
+                scores = precision / self._users * (left @ self._table((j, k)) @ right)
+                nothing = Halves(np.ones(len(left)), np.ones(len(right)), 0.0, 0.0)
+                yield PairLikelihood((j, k), scores, precision, nothing)
+
+    def _variance(self, j: int, k: int) -> float:
+        """The variance of an interaction, in units of the product of both contrasts' own."""
+        # Projections on the total, on each margin's contrasts and on the interaction partition a
+        # table: so do the traces of its covariance
+        rows, columns = self._sizes[j], self._sizes[k]
+        cells = np.indices((rows, columns)).reshape(2, -1)
+        ends = {j: (cells[0], cells[0]), k: (cells[1], cells[1])}
+        every = float(self._errors.variance(*self._boxes(ends)).sum())
+        own = [float(np.trace(self._centred[place])) for place in (j, k)]
+        margins = own[0] / columns + own[1] / rows + self.total / (rows * columns)
+        return max(every - margins, _KNOWN * every) / (own[0] * own[1])
+
+
+def _centred(matrix: Floats) -> Floats:
+    rows = matrix - matrix.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1)[:, None])
+
+
+def _pseudo_inverse(matrix: Floats) -> Floats:
+    """The inverse of a covariance matrix of contrasts, which has no part in the constant."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > _KNOWN * max(float(values[-1]), 1e-300)
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)

@@ -17,7 +17,7 @@ from frequency.postprocess import norm_sub
 from mechdesign import Privacy
 from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.accounting.gaussian_loss import GaussianLoss
-from mechdesign.base import Floats, Integers, ball, bit_source, precision, rational_of, shown
+from mechdesign.base import Floats, Integers, ball, bit_source, precision, rational_of
 from mechdesign.exceptions import PrivacyViolation
 from mechdesign.noise.discrete import (
     LARGEST_SCALE,
@@ -31,7 +31,6 @@ from rangeq.central.estimate import HistogramMechanism, Summed
 from rangeq.central.inputs import histogram
 from rangeq.central.matrix_mechanism.strategy import SLACK, Strategy, require_users
 from rangeq.central.matrix_mechanism.workload import Workload
-from rangeq.central.posterior import MOST_CELLS, NoPosterior, PosteriorEstimate, posterior_of
 
 #: The promise of a release; two data sets are neighbours when one has one user more.
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
@@ -379,32 +378,6 @@ class MatrixEstimate(Summed):
         if single:
             return self._answered(float(values[0]), float(variances[0]))
         return self._answered(values, variances)
-
-    def posterior(self) -> PosteriorEstimate:
-        """What the histogram of one attribute probably is: never negative, with shorter intervals.
-
-        Returns
-        -------
-        PosteriorEstimate
-            Answers and intervals to the same questions; they are biased.
-
-        Raises
-        ------
-        NoPosterior
-            Several attributes, more than 512 cells, or an estimated number of users below 1.
-        UnanswerableQuery
-            The strategy cannot tell all cells apart.
-        """
-        sizes, strategy = self.mechanism.sizes, self.mechanism.strategy
-        if len(sizes) > 1 or sizes[0] > MOST_CELLS:
-            raise NoPosterior(
-                f"a posterior is of one attribute of at most {MOST_CELLS} cells, got {shown(sizes)}"
-            )
-        self.linear(np.eye(sizes[0]))  # refuses cells that do not follow
-        columns = [strategy.normal(column) for column in np.eye(sizes[0])]
-        precision = np.array(columns) / self.mechanism.noise_variance
-        variance = float(self.linear(np.ones(sizes)).variance)
-        return posterior_of(self.mechanism, self.counts, precision, variance)
 
     def nonnegative(self) -> Floats:
         """The least-squares histogram without negative numbers: biased, without variances.

@@ -131,7 +131,9 @@ def _axes(
         places = [place for place, choice in enumerate(kernels) if choice == alike]
         densities = posterior_densities([likelihoods.told[place] for place in places], alike)
         for place, density in zip(places, densities, strict=True):
-            most = len(density.frequencies) if categorical[place] else COARSE
+            # Coarse cells are for pairs
+            fine = categorical[place] or len(kernels) == 1
+            most = len(density.frequencies) if fine else COARSE
             axes[place] = Axis.of(likelihoods.edges[place], density, most, apart[place])
     return [axes[place] for place in range(len(apart))]
 

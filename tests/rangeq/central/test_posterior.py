@@ -1,13 +1,30 @@
 """Posteriors of released histograms."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
 from frequency import Between
-from mechdesign import ZCDP, Privacy
-from rangeq.central import MatrixMechanism, NoPosterior, workload_optimal
-from rangeq.central.posterior import PosteriorErrors, posterior_of
-from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES, whitened_of
+from frequency.exceptions import UnknownVariance
+from frequency.schema import Categorical, Numeric, Schema
+from mechdesign import ZCDP, ApproximateDP, Privacy
+from rangeq.central import (
+    CentralFlat,
+    CentralMechanism,
+    Hierarchy,
+    MarginalStrategy,
+    MatrixMechanism,
+    NoPosterior,
+    Release,
+    UnanswerableQuery,
+    Wavelet,
+    posterior_optimal,
+    workload_optimal,
+)
+from rangeq.central.posterior import ReleasedNoise
+from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
 CELLS = 32
 EVEN = np.full(CELLS, 30)
@@ -85,33 +102,184 @@ def test_with_little_noise_it_is_what_was_released(strategy):
     posterior = estimate.posterior()
     deviations = np.sqrt(estimate.variances)
     assert (np.abs(posterior.counts - estimate.counts) < 1 + deviations).all()
-    # The precision is that of the strategy written out
-    matrix, _ = whitened_of(strategy)
-    precision = matrix.T @ matrix / mechanism.noise_variance
-    variance = float(estimate.linear(np.ones(strategy.sizes)).variance)
-    same = posterior_of(mechanism, estimate.counts, precision, variance)
-    assert same.counts == pytest.approx(posterior.counts, rel=1e-5)
 
 
-def test_errors_are_those_of_the_covariance():
-    rng = np.random.default_rng(4)
-    root = rng.normal(size=(9, 9))
-    covariance = root @ root.T
-    errors = PosteriorErrors(covariance)
-    first, last = np.triu_indices(9)
-    weights = (np.arange(9) >= first[:, None]) & (np.arange(9) <= last[:, None])
-    expected = np.einsum("qi,ij,qj->q", weights, covariance, weights)
-    assert errors.variance(first[None], last[None]) == pytest.approx(expected)
-    assert errors.mean() == pytest.approx(expected.mean())
-    some = rng.integers(0, 2, 9).astype(float)
-    assert errors.variance_of([some]) == pytest.approx(some @ covariance @ some)
+def released(kind, sizes, seed=0):
+    counts = np.random.default_rng(seed).integers(0, 50, sizes)
+    kinds: dict[str, Callable[..., CentralMechanism]] = {
+        "flat": CentralFlat,
+        "tree": partial(Hierarchy, branching=3),
+        "wavelet": Wavelet,
+    }
+    return kinds[kind](sizes, epsilon=1).release(counts, np.random.default_rng(seed))
+
+
+def of_strategy(name, seed=0):
+    strategy = EXAMPLES[name]
+    counts = np.random.default_rng(seed).integers(0, 50, strategy.sizes)
+    return MatrixMechanism(strategy, ZCDP(1)).release(counts, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        *(released(kind, sizes) for kind in ("flat", "tree", "wavelet") for sizes in (9, (4, 5))),
+        *(of_strategy(name) for name, s in EXAMPLES.items() if s.full_rank and s.noise is None),
+    ],
+    ids=repr,
+)
+def test_the_likelihood_is_that_of_the_covariances_written_out(estimate):
+    """Of every mechanism: moments of its answers, from variances of single queries alone."""
+    sizes, errors = estimate.mechanism.sizes, estimate.mechanism.errors
+    users = 500.0
+    noise = ReleasedNoise(estimate, users)
+    for place, size in enumerate(sizes):
+        told = noise.alone(place, 0)
+        covariance = np.linalg.inv(told.precision) * users**2
+        for weights in np.random.default_rng(1).integers(0, 2, (4, size)):
+            product = [np.ones(n) for n in sizes]
+            product[place] = weights.astype(float)
+            expected = errors.variance_of(product)
+            assert weights @ covariance @ weights == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        others = tuple(i for i in range(len(sizes)) if i != place)
+        counts = np.linalg.solve(told.precision, told.scores) * users
+        assert counts == pytest.approx(estimate.counts.sum(axis=others), rel=1e-6, abs=1e-6)
+
+
+def test_a_tree_without_inference_has_the_posterior_of_the_same_numbers_with_it():
+    plain = Hierarchy(9, epsilon=1, branching=2, inference=False)
+    noisy = plain.noisy_levels(np.arange(9) * 9, np.random.default_rng(1))
+    consistent = Hierarchy(9, epsilon=1, branching=2).estimate(noisy).posterior()
+    assert plain.estimate(noisy).posterior().counts == pytest.approx(consistent.counts)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        pytest.param(MarginalStrategy((3, 4, 2), [(0, 1), (1, 2), (0, 2)], [3, 1, 2]), id="pairs"),
+        EXAMPLES["residuals"],
+        EXAMPLES["residuals by matrices"],
+        EXAMPLES["product"],
+    ],
+    ids=repr,
+)
+def test_pairs_have_the_covariance_of_the_product_of_their_contrasts(strategy):
+    mechanism = MatrixMechanism(strategy, ZCDP(1))
+    counts = np.random.default_rng(5).integers(0, 50, strategy.sizes)
+    estimate, users = mechanism.release(counts, np.random.default_rng(6)), 700.0
+    noise = ReleasedNoise(estimate, users)
+    (pair, *_) = noise.pairs()
+    j, k = pair.key
+    left, right = (np.linalg.pinv(noise.grams[i], rcond=1e-9, hermitian=True) for i in (j, k))
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        u, v = (rng.normal(size=strategy.sizes[place]) for place in (j, k))
+        product = [np.ones(n) for n in strategy.sizes]
+        product[j], product[k] = u - u.mean(), v - v.mean()
+        expected = mechanism.errors.variance_of(product)
+        found = users**2 / pair.precision * (u @ left @ u) * (v @ right @ v)
+        assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_table_of_several_attributes_errs_less_than_its_unbiased_answers():
+    sizes, users = (6, 5, 4), 2000
+    rng = np.random.default_rng(7)
+    age = rng.integers(0, 6, users)
+    income = np.clip(age + rng.integers(-1, 2, users), 0, 4)
+    records = np.stack([age, income, rng.integers(0, 4, users)])
+    truth = np.zeros(sizes, dtype=int)
+    np.add.at(truth, tuple(records), 1)
+    mechanism = posterior_optimal(sizes, ApproximateDP("0.3", "1e-6"), users)
+    errors = np.zeros(2)
+    for seed in range(5):
+        estimate = mechanism.release(truth, np.random.default_rng(seed))
+        posterior = estimate.posterior()
+        assert posterior.n == estimate.n
+        for j, k in ((0, 1), (0, 2), (1, 2)):
+            cells = np.indices((sizes[j], sizes[k])).reshape(2, -1)
+            exactly = truth.sum(axis=3 - j - k).ravel()
+            where = {j: cells[0], k: cells[1]}
+            for each, asked in enumerate((estimate, posterior)):
+                errors[each] += float(((asked.answer(where).value - exactly) ** 2).mean())
+    assert errors[1] < 0.5 * errors[0]
+    answer = posterior.answer({0: [1, 3], 1: Between(0, 2), 2: 1})
+    low, high = answer.interval()
+    assert 0 <= low <= answer.value <= high
+    assert posterior.counts.min() >= 0
+    assert posterior.counts.sum() == pytest.approx(posterior.n, rel=0.01)
+    assert posterior.sample(100, rng).shape == (100, 3)
+    assert [rows.shape for rows in posterior.samples(50, 2, rng)] == [(50, 3)] * 2
+    assert posterior.weighted([np.ones(6), np.ones(5), np.arange(4) > 1]) == pytest.approx(
+        posterior.answer({2: [2, 3]}).value
+    )
+
+
+def test_pairs_that_were_not_released_are_as_the_others_imply():
+    strategy = MarginalStrategy((4, 4, 3), [(0, 1), (1, 2)], [1, 1])
+    rng = np.random.default_rng(8)
+    middle = rng.integers(0, 4, 30_000)
+    truth = np.zeros((4, 4, 3), dtype=int)
+    np.add.at(truth, (middle, middle, np.minimum(middle, 2)), 1)
+    estimate = MatrixMechanism(strategy, ZCDP(5)).release(truth, rng)
+    posterior = estimate.posterior()
+    expected = truth[1, :, 1].sum()
+    with pytest.raises(UnanswerableQuery):
+        estimate.answer({0: 1, 2: 1})
+    assert posterior.answer({0: 1, 2: 1}).value == pytest.approx(expected, rel=0.1)
+    with pytest.raises(UnknownVariance):
+        posterior.answer({0: 1, 2: 1}).variance  # noqa: B018
+
+
+def test_labels_without_an_order_and_items_without_neighbours_are_taken_as_such():
+    schema = Schema(
+        [
+            Numeric("age", low=0, high=9, whole=True, missing="item"),
+            Categorical("town", list("abcde")),
+        ]
+    )
+    truth = np.random.default_rng(9).integers(0, 200, schema.sizes)
+    mechanism = posterior_optimal(schema.sizes, ApproximateDP(1, "1e-6"), truth.sum())
+    release = Release.draw(schema, mechanism, truth, np.random.default_rng(10))
+    fitted = release.estimate.fitted()
+    assert fitted.estimate.shares.categorical == (False, True)
+    answer = fitted.answer({"town": ["a", "c"], "age": Between(3, 7)})
+    assert answer.value == pytest.approx(truth[3:8, [0, 2]].sum(), rel=0.2)
+    assert fitted.answer({"age": "missing"}).value == pytest.approx(truth[-1].sum(), rel=0.2)
+    assert set(fitted.sample(50)) == {"age", "town"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (((4, 4), ZCDP(1), 0), "users must be"),
+        (((4, 4), ZCDP(1), float("nan")), "users must be"),
+        (((4, 1), ZCDP(1), 9), "no pairs"),
+        ((9, ZCDP(1), 9), "no pairs"),
+    ],
+)
+def test_what_cannot_be_designed_is_said(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        posterior_optimal(*arguments)
+    with pytest.raises(TypeError, match="a promise is"):
+        posterior_optimal((4, 4), 1.0, 9)
+
+
+@pytest.mark.parametrize("promise", [Privacy.from_epsilon(1), ZCDP("1/2")])
+def test_little_noise_is_shared_out_as_for_unbiased_answers_and_much_for_singles(promise):
+    sizes = (8, 8, 8)
+    many, few = (posterior_optimal(sizes, promise, users) for users in (10**7, 100))
+    assert many.audit().holds
+    assert few.audit().holds
+    least = workload_optimal("2-way marginals", sizes, promise, cache=False)
+    assert many.workload_variance("2-way marginals") < 1.3 * least.variance
+    singles = [["cells", "total", "total"]]
+    assert all(few.workload_variance(s) < many.workload_variance(s) for s in singles)
 
 
 def test_what_has_no_posterior_is_said(design):
-    for sizes in ((4, 3), 600):
-        wide = workload_optimal("cells", sizes, ZCDP("1/2"))
-        with pytest.raises(NoPosterior, match="at most 512 cells"):
-            wide.release(np.ones(sizes, dtype=int)).posterior()
+    wide = workload_optimal("cells", 600, ZCDP("1/2"))
+    with pytest.raises(NoPosterior, match="at most 512 cells"):
+        wide.release(np.ones(600, dtype=int)).posterior()
     nobody = design.mechanism.estimate(np.full(design.mechanism.strategy.rows, -5))
     with pytest.raises(NoPosterior, match="noise hides that there are any"):
         nobody.posterior()
