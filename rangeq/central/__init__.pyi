@@ -1,7 +1,16 @@
+from .answers import ConfidenceInterval, Number, TableAnswers
 from .branching import Branching, Branchings, best_branching
-from .estimate import CentralEstimate, ConfidenceInterval, Number
+from .estimate import CentralEstimate
 from .hierarchy import CentralFlat, Hierarchy, Wavelet
-from .inputs import LARGEST_DOMAIN, LARGEST_TOTAL, InvalidHistogram, InvalidRange, count_cells
+from .inputs import (
+    LARGEST_DOMAIN,
+    LARGEST_TOTAL,
+    InvalidHistogram,
+    InvalidRange,
+    MarginalCounts,
+    count_cells,
+    count_marginals,
+)
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from .matrix_mechanism.design import (
     StrategyDesign,
@@ -41,6 +50,7 @@ __all__ = [
     "InvalidHistogram",
     "InvalidRange",
     "InvalidWorkload",
+    "MarginalCounts",
     "MarginalStrategy",
     "MatrixEstimate",
     "MatrixMechanism",
@@ -61,12 +71,14 @@ __all__ = [
     "StaircaseStrategy",
     "Strategy",
     "StrategyDesign",
+    "TableAnswers",
     "TreeQuantiles",
     "UnanswerableQuery",
     "Wavelet",
     "Workload",
     "best_branching",
     "count_cells",
+    "count_marginals",
     "least_cell_variance",
     "load_release",
     "load_strategy",

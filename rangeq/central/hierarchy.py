@@ -13,7 +13,8 @@ import numpy as np
 
 from mechdesign.base import Floats, Integers, is_whole, set_fields, shown, whole
 from rangeq.central import mechanism as budgets
-from rangeq.central.estimate import CentralEstimate, Errors, Layered, Summed
+from rangeq.central.answers import Errors
+from rangeq.central.estimate import CentralEstimate, Layered, Summed
 from rangeq.central.inputs import LARGEST_DOMAIN
 from rangeq.central.mechanism import Budget, CentralMechanism
 from rangeq.central.regions import FewestNodes
@@ -247,7 +248,7 @@ class TensorErrors:
         )
 
     def variance(self, first: Integers, last: Integers) -> Any:
-        """The variances of the sums over boxes: see `rangeq.central.estimate.Errors`."""
+        """The variances of the sums over boxes: see `rangeq.central.answers.Errors`."""
         result: Any = self._noise
         for factor, low, high in zip(self._factors, first, last, strict=True):
             result = result * factor.variance(low[None], high[None])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from mechdesign.base import (
     from_text,
     is_whole,
     printable,
+    set_fields,
     shown,
     whole,
 )
@@ -32,6 +34,8 @@ from rangeq.core import checked_ends
 LARGEST_DOMAIN = 1 << 26  #: Cells that a histogram may have.
 
 LARGEST_DIMENSION = 8  #: Attributes that a histogram may have.
+
+LARGEST_MARGINALS = 100  #: Attributes whose marginals may be counted without a histogram.
 
 #: Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
 #: and in floats.
@@ -72,20 +76,85 @@ def checked_quantiles(q: Any) -> tuple[Fraction, ...]:
     return asked
 
 
-def checked_shape(shape: object) -> tuple[int, ...]:
-    """The number of cells along each attribute."""
+def checked_shape(shape: object, most: int = LARGEST_DIMENSION) -> tuple[int, ...]:
+    """The number of cells along each attribute; of more than 8 not all cells need be listed."""
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if not 1 <= len(given) <= LARGEST_DIMENSION:
+    if not 1 <= len(given) <= most:
         raise ValueError(
-            f"shape must be an integer, or one for each of at most {LARGEST_DIMENSION} attributes,"
+            f"shape must be an integer, or one for each of at most {most} attributes,"
             f" got {shown(shape)}"
         )
     sizes = tuple(
         whole(size, "shape", 1, LARGEST_DOMAIN, what="a number of cells") for size in given
     )
-    if math.prod(sizes) > LARGEST_DOMAIN:
+    if most == LARGEST_DIMENSION and math.prod(sizes) > LARGEST_DOMAIN:
         raise ValueError(f"shape {shown(sizes)} has {math.prod(sizes)} cells, more than 2^26")
     return sizes
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalCounts:
+    """The exact tables of some sets of attributes, where the table of all is too large.
+
+    They are private. `count_marginals` makes them.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The number of cells along each attribute, of 100 at most.
+    tables : mapping of tuple of int to array_like
+        By places of attributes, ascending, the users in each combination of theirs: integers of
+        shape ``[sizes[i] for i in view]``, at least 0. All have the same sum.
+
+    Raises
+    ------
+    InvalidHistogram
+        They are no such tables.
+    """
+
+    sizes: tuple[int, ...]
+    tables: Mapping[tuple[int, ...], Integers]
+
+    def __post_init__(self) -> None:
+        sizes = checked_shape(tuple(self.sizes), LARGEST_MARGINALS)
+        tables = {}
+        for view, counts in self.tables.items():
+            if list(view) != sorted(set(view) & set(range(len(sizes)))):
+                raise InvalidHistogram(f"{shown(view)} are no places of attributes, ascending")
+            tables[tuple(view)] = histogram(counts, tuple(sizes[i] for i in view))
+        if len({int(table.sum()) for table in tables.values()}) != 1:
+            raise InvalidHistogram("there are tables of different numbers of users, or none")
+        set_fields(self, sizes=sizes, tables=tables)
+
+    @property
+    def users(self) -> int:
+        """The number of users."""
+        return int(next(iter(self.tables.values())).sum())
+
+    def marginal(self, view: tuple[int, ...]) -> Integers:
+        """Return the table of some attributes.
+
+        Parameters
+        ----------
+        view : tuple of int
+            Their places, ascending.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape ``[sizes[i] for i in view]``.
+
+        Raises
+        ------
+        InvalidHistogram
+            No table was counted that has them all.
+        """
+        within = [each for each in self.tables if set(view) <= set(each)]
+        if not within:
+            raise InvalidHistogram(f"no table of the attributes {shown(view)} was counted")
+        least = view if view in self.tables else min(within, key=lambda w: self.tables[w].size)
+        others = tuple(axis for axis, place in enumerate(least) if place not in view)
+        return np.asarray(self.tables[least].sum(axis=others))
 
 
 def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
@@ -125,15 +194,15 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
 # How many rows of a table are in each cell of a schema, a block of rows at a time.
 
 
-def cells_along(schema: Schema) -> tuple[int, ...]:
-    """The shape of the histogram of a schema's attributes."""
+def cells_along(schema: Schema, most: int = LARGEST_DIMENSION) -> tuple[int, ...]:
+    """The shape of the histogram of a schema's attributes: see `checked_shape`."""
     for attribute in schema:
         if not isinstance(attribute, ItemAttribute):
             raise ValueError(
                 f"{printable(attribute.name)} is {attribute.values}: a histogram is of attributes"
                 " whose items can be listed"
             )
-    return checked_shape(schema.sizes)
+    return checked_shape(schema.sizes, most)
 
 
 def count_cells(schema: Schema, tables: Iterable[Any]) -> Integers:
@@ -175,6 +244,46 @@ def count_cells(schema: Schema, tables: Iterable[Any]) -> Integers:
         cells = np.ravel_multi_index(encoded.columns, sizes)
         np.add.at(counts, cells, 1)
     return counts.reshape(sizes)
+
+
+def count_marginals(schema: Schema, tables: Iterable[Any], ways: int = 2) -> MarginalCounts:
+    """The tables of all sets of so many attributes: exact, and private.
+
+    As `count_cells`, of up to 100 attributes.
+
+    Parameters
+    ----------
+    schema, tables : as of `count_cells`
+        The attributes, and parts of the table.
+    ways : int, default 2
+        How many attributes each table has, from 1 to all: 2^26 cells in all tables at most.
+
+    Returns
+    -------
+    MarginalCounts
+        Which a `MatrixMechanism` of marginals releases.
+
+    Raises
+    ------
+    ValueError, InvalidCell
+        As for `count_cells`.
+    """
+    sizes = cells_along(schema, LARGEST_MARGINALS)
+    views = list(combinations(range(len(sizes)), whole(ways, "ways", 1, len(sizes))))
+    shapes = [tuple(sizes[i] for i in view) for view in views]
+    if sum(map(math.prod, shapes)) > LARGEST_DOMAIN:
+        raise ValueError(f"the tables of {ways} attributes have more than 2^26 cells")
+    counts = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
+    for table in tables:
+        encoded = table if isinstance(table, Encoded) else schema.encode(table)
+        columns = [np.asarray(column, dtype=np.int64) for column in encoded.columns]
+        for view, total in zip(views, counts, strict=True):
+            cells = columns[view[0]]
+            for place in view[1:]:
+                cells = cells * sizes[place] + columns[place]
+            total += np.bincount(cells, minlength=len(total))
+    tables_of = zip(views, shapes, counts, strict=True)
+    return MarginalCounts(sizes, {view: total.reshape(shape) for view, shape, total in tables_of})
 
 
 # ------------------------------------------------------------------------------------------------

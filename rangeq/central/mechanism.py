@@ -20,7 +20,8 @@ from mechdesign.base import Floats, Integers, Rational, bit_source, fraction, se
 from mechdesign.noise.discrete import LARGEST_SCALE, DiscreteLaplace
 from mechdesign.privacy import EPSILON_LIMIT
 from mechdesign.symbolic.proof_rules import BudgetShare, CompositionProof, discrete_laplace
-from rangeq.central.estimate import CentralEstimate, Errors, HistogramMechanism, Number
+from rangeq.central.answers import Errors, Number
+from rangeq.central.estimate import CentralEstimate, HistogramMechanism
 from rangeq.central.inputs import Query, checked_shape, histogram
 from rangeq.core import BoxTree, LevelInference, pairs_together, queries
 

@@ -24,7 +24,7 @@ from frequency.schema import Domain, Schema
 from frequency.schema.numeric import Ordered
 from mechdesign.base import Floats, Integers, shown
 from mechdesign.exceptions import MechanismError
-from rangeq.central.estimate import CentralEstimate, Errors
+from rangeq.central.answers import Errors, TableAnswers
 from rangeq.central.inputs import Query
 from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
 from rangeq.core import Told
@@ -120,7 +120,7 @@ class PosteriorErrors:
         return math.nan
 
 
-class PosteriorEstimate(CentralEstimate):
+class PosteriorEstimate(TableAnswers):
     """What a table probably is, given what was released of it: never negative.
 
     The noisy numbers are the data, the noise that was drawn the likelihood, by its covariances. The
@@ -152,6 +152,14 @@ class PosteriorEstimate(CentralEstimate):
     @property
     def n(self) -> float:
         return self._users
+
+    def caveats(self, several: bool) -> tuple[str, ...]:
+        """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
+        return (
+            "These intervals hold on average over questions, not for each: the unbiased answers'"
+            " own, without a fit, do.",
+            *self.shares.caveats(several),
+        )
 
     def answer(self, where: Any) -> Answer:
         told = self.shares.answer(where)
@@ -237,7 +245,7 @@ def _sets(weights: Sequence[Floats]) -> dict[int, list[int]]:
     return {i: np.flatnonzero(w).tolist() for i, w in enumerate(weights) if not w.all()}
 
 
-def posterior_of(estimate: CentralEstimate, schema: Schema | None = None) -> PosteriorEstimate:
+def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> PosteriorEstimate:
     """Return the posterior of a table: see `CentralEstimate.posterior`."""
     from rangeq.grids.wavegrid.likelihoods import Likelihoods
     from rangeq.grids.wavegrid.posterior import estimated
@@ -277,13 +285,13 @@ class ReleasedNoise:
 
     Parameters
     ----------
-    estimate : CentralEstimate
+    estimate : TableAnswers
         Unbiased.
     users : float
         The number of users whose shares are sought.
     """
 
-    def __init__(self, estimate: CentralEstimate, users: float) -> None:
+    def __init__(self, estimate: TableAnswers, users: float) -> None:
         self._estimate, self._users = estimate, users
         self._sizes = estimate.mechanism.sizes
         self._errors = estimate.mechanism.errors

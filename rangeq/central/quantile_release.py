@@ -37,7 +37,8 @@ from mechdesign.base import (
 from mechdesign.noise.discrete import laplace_variance
 from mechdesign.symbolic import BudgetShare, CompositionProof, ExponentialProof, ProcessedProof
 from mechdesign.symbolic.semialgebraic import ALPHA, rational
-from rangeq.central.estimate import CentralEstimate, Errors
+from rangeq.central.answers import Errors
+from rangeq.central.estimate import CentralEstimate
 from rangeq.central.hierarchy import Hierarchy
 from rangeq.central.inputs import LARGEST_DOMAIN, checked_quantiles
 

@@ -39,7 +39,13 @@ from mechdesign.base import (
 from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.noise.staircase import GroupedNoise
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
-from rangeq.central.inputs import STORED_NUMBER, cells_along
+from rangeq.central.inputs import (
+    LARGEST_MARGINALS,
+    STORED_NUMBER,
+    InvalidHistogram,
+    MarginalCounts,
+    cells_along,
+)
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
@@ -131,7 +137,7 @@ class Release:
         cls,
         schema: Schema,
         mechanism: Releasing,
-        counts: npt.ArrayLike,
+        counts: npt.ArrayLike | MarginalCounts,
         rng: np.random.Generator | None = None,
     ) -> Release:
         """Add noise to a histogram, once.
@@ -143,7 +149,8 @@ class Release:
         schema, mechanism : as of `Release`
             Such as what ``plan("curated-ranges", schema, epsilon=..)`` recommends.
         counts : array_like
-            The histogram, from `count_cells`: as for `CentralMechanism.release`.
+            The histogram, from `count_cells`: as for `CentralMechanism.release`. For a
+            `MatrixMechanism` of marginals a `MarginalCounts`, too, from `count_marginals`.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness; a generator's results can be repeated, and
             are not private.
@@ -161,6 +168,8 @@ class Release:
         settled = _settled(schema, mechanism)
         if isinstance(settled, MatrixMechanism):
             return cls(schema, settled, [settled.noisy_numbers(counts, rng)], rng is not None)
+        if isinstance(counts, MarginalCounts):
+            raise InvalidHistogram(f"{type(settled).__name__} releases a histogram of all cells")
         return cls(schema, settled, settled.noisy_levels(counts, rng), rng is not None)
 
     @cached_property
@@ -274,7 +283,7 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
 def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
     """Return the same mechanism, of nothing that another computer might compute otherwise."""
     # ValueError and TypeError for one that is not for the schema, or cannot be kept
-    sizes = cells_along(schema)
+    sizes = cells_along(schema, LARGEST_MARGINALS)
     if type(mechanism) not in (*_MECHANISMS.values(), MatrixMechanism):
         raise TypeError(
             f"a mechanism is one of {listed([*_MECHANISMS, NAME])}, got a"
@@ -336,7 +345,7 @@ def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
 
 def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     schema = Schema.of_content(header["schema"])
-    sizes = cells_along(schema)
+    sizes = cells_along(schema, LARGEST_MARGINALS)
     # Before anything is made of so many cells
     content = header["mechanism"]
     numbers = np.frombuffer(body[: len(body) // 8 * 8], dtype="<i8").astype(np.int64)

@@ -59,13 +59,16 @@ from rangeq.central import (
     Regions,
     Release,
     ReleasedQuantiles,
+    Workload,
     count_cells,
+    count_marginals,
     load_strategy,
+    posterior_optimal,
     release_regions,
     save_strategy,
     workload_optimal,
 )
-from rangeq.central.inputs import cells_along
+from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_along
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
 from rangeq.central.release import promised
@@ -101,7 +104,9 @@ could be gained; --rho or --delta take Gaussian noise, with which many queries c
     --strategy best|FILE  design what is measured for the workload, or take it from a file (.npz)
     --workload NAME  what the strategy is designed for: ranges (of ordered attributes, the default),
         prefixes, cells, marginals, 3-way marginals, width-30, or a name for each attribute with
-        commas between them
+        commas between them; marginals with --rho or --delta of up to 100 attributes
+    --users N [int]  release single attributes and pairs, up to 100 of the first, for query
+        --fitted to err least if there are about N rows: from public knowledge, not from the table
     --save-strategy FILE [.npz]  write the strategy, too
     --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
     --out FILE [.release, required]  the release to write
@@ -119,7 +124,7 @@ def run_curate(options: argparse.Namespace) -> None:
     choose = _chooser(options, schema, ledger)
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
-        counts = count_cells(schema, _encoded(options.table, schema, read_options(options)))
+        counts = _counts(options, schema)
     mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
     say(f"mechanism: {mechanism!r}")
     rng = generator_of(options, "the numbers of this release")
@@ -142,6 +147,16 @@ def run_curate(options: argparse.Namespace) -> None:
         say(f"wrote {options.save_strategy}")
 
 
+def _counts(options: argparse.Namespace, schema: Schema) -> Any:
+    """The histogram, or the tables of marginals where no more is measured."""
+    tables = _encoded(options.table, schema, read_options(options))
+    if options.users is None and len(schema) <= LARGEST_DIMENSION:
+        return count_cells(schema, tables)
+    asked = Workload.of(options.workload or "marginals", cells_along(schema, LARGEST_MARGINALS))
+    ways = max(sum(part.name != "total" for part in term.factors) for term in asked.terms)
+    return count_marginals(schema, tables, ways)
+
+
 def _on_a_fine_grid(mechanism: Any) -> Any:
     """The same numbers in finer units, if only so a ledger knows what Gaussian noise costs."""
     # Little noise on small integers has less variance, and more is known of noise on large ones
@@ -160,8 +175,14 @@ def _chooser(
 ) -> Callable[[], Any]:
     """Return what chooses the mechanism; ValueError for options that contradict each other."""
     strategy, workload = options.strategy, options.workload
+    if options.users is not None:
+        for name in ("strategy", "workload", "quantile", "mechanism"):
+            if getattr(options, name):
+                raise ValueError(f"--users chooses what is measured: leave out --{name}")
+        sizes = cells_along(schema, LARGEST_MARGINALS)
+        return partial(posterior_optimal, sizes, _promise(options), options.users)
     if strategy is None and options.rho is not None:
-        raise ValueError("--rho takes --strategy best, or a strategy from a file")
+        raise ValueError("--rho takes --strategy best, a strategy from a file, or --users")
     if strategy is None and (workload is not None or options.save_strategy is not None):
         raise ValueError("--workload and --save-strategy are for --strategy best")
     if strategy is not None and (options.quantile or options.mechanism is not None):
@@ -173,7 +194,7 @@ def _chooser(
         if ledger is not None:
             ledger.require(options.epsilon, "this release")
         return partial(_planned, options, schema)
-    sizes = cells_along(schema)
+    sizes = cells_along(schema, LARGEST_MARGINALS)
     if strategy == "best":
         return partial(_designed, _workload(workload, schema), sizes, promise)
     if workload is not None:
@@ -189,6 +210,12 @@ def _chooser(
 
 def _planned(options: argparse.Namespace, schema: Schema) -> Any:
     """The mechanism of the least predicted error, or that of a name; prints the table."""
+    if len(schema) > LARGEST_DIMENSION:
+        raise ValueError(
+            f"a histogram is of at most {LARGEST_DIMENSION} attributes, got {len(schema)}: --users"
+            " N, or --strategy best --workload marginals, release those of up to"
+            f" {LARGEST_MARGINALS}"
+        )
     asked: dict[str, Any] = {"q": tuple(options.quantile)} if options.quantile else {}
     task = "curated-quantiles" if options.quantile else "curated-ranges"
     if options.delta is not None:

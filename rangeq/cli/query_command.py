@@ -57,7 +57,7 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
         such as age,sex
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
     --fitted  answer by one model that is fitted to all reports on marginals, or on ranges of
-        several attributes, which mostly errs less
+        several attributes, or to all numbers of a curator's release, which mostly errs less
     --shares  answer and draw in fractions of the users also from a release, which is in users
     | --table  print a table to read (default: CSV)
     | --json  print JSON
@@ -113,5 +113,5 @@ def run_query(options: argparse.Namespace) -> None:
 def _fitted(source: Source) -> EstimateSource:
     """The same answers by the fitted model; ValueError if there is none."""
     if not isinstance(source, EstimateSource):
-        raise ValueError("--fitted is of marginals and of ranges that users reported")
+        raise ValueError("--fitted is of what users reported, and of a curator's release of counts")
     return source._replace(name=f"the model of {source.name}", estimate=source.estimate.fitted())

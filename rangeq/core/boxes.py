@@ -172,12 +172,13 @@ class BoxSums:
 def cumulated(values: npt.NDArray[Any], axes: Sequence[int] | None = None) -> npt.NDArray[Any]:
     """Return sums of what is before each place along some axes, longer by one; None: along all."""
     along = range(values.ndim) if axes is None else axes
-    shape, inside = list(values.shape), [slice(None)] * values.ndim
+    shape = list(values.shape)
+    places: list[Any] = [slice(None)] * values.ndim
     for axis in along:
         shape[axis] += 1
-        inside[axis] = slice(1, None)
+        places[axis] = slice(1, None)
     result = np.zeros(shape, dtype=values.dtype)
-    inner = result[tuple(inside)]
+    inner = result[(*places, ...)]  # a view, also of no axes
     inner[...] = values
     for axis in along:
         np.cumsum(inner, axis=axis, out=inner)

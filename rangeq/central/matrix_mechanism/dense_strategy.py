@@ -398,4 +398,4 @@ def along_axes(matrices: Sequence[npt.NDArray[Any]], values: npt.NDArray[Any]) -
     """Return the Kronecker product of matrices times an array: each along its own axis."""
     for axis, matrix in enumerate(matrices):
         values = np.moveaxis(np.tensordot(matrix, values, (1, axis)), 0, axis)
-    return np.ascontiguousarray(values)
+    return np.ascontiguousarray(values).reshape(np.shape(values))  # which has an axis at least

@@ -23,7 +23,7 @@ from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import Hierarchy, Wavelet
-from rangeq.central.inputs import checked_shape
+from rangeq.central.inputs import LARGEST_MARGINALS, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -255,7 +255,7 @@ def workload_optimal(
     workload, domain : as of `Workload.of`
         "ranges", "prefixes", "cells", "width-32", "marginals", a name for each attribute, a matrix
         of queries, or a weighted sum; the number of cells of one attribute, or along each of
-        several.
+        several: up to 100 where marginals are asked, with Gaussian noise, and no table is made.
     promise : Privacy, ZCDP or ApproximateDP
         What a release keeps, for one user more or less.
     tolerance : float, default 1e-4
@@ -293,6 +293,8 @@ def workload_optimal(
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
+    if isinstance(promise, Privacy) or not exchangeable(asked):
+        checked_shape(asked.sizes)  # only marginals with Gaussian noise need no table of all cells
     folder = None if isinstance(cache, bool) else cache
     kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance)
     stored = kept.load() if cache is not False else None
@@ -326,7 +328,7 @@ def posterior_optimal(
     Parameters
     ----------
     domain : sequence of int
-        The number of cells along each attribute, of which two have more than one.
+        The number of cells along each attribute, of up to 100: two of more than one.
     promise : Privacy, ZCDP or ApproximateDP
         What a release keeps, for one user more or less.
     users : float
@@ -350,7 +352,7 @@ def posterior_optimal(
     >>> mechanism.strategy.rows, mechanism.audit().holds
     (163, True)
     """
-    sizes = checked_shape(domain)
+    sizes = checked_shape(domain, LARGEST_MARGINALS)
     if not (isinstance(users, Real) and math.isfinite(users) and users >= 1):
         raise ValueError(f"users must be a number of at least 1, got {shown(users)}")
     if sum(size > 1 for size in sizes) < 2:

@@ -23,27 +23,32 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
-from rangeq.central.inputs import LARGEST_DOMAIN, checked_shape
+from rangeq.central.inputs import (
+    LARGEST_DOMAIN,
+    LARGEST_MARGINALS,
+    MarginalCounts,
+    checked_shape,
+)
 from rangeq.central.matrix_mechanism.strategy import (
     LARGEST_ENTRY,
     LARGEST_PRODUCT,
+    ROUNDING,
     UnanswerableQuery,
     View,
     ViewStrategy,
+    subsets,
+    sum_of_parts,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
-
-# The part of a query's squared norm that is taken for rounding.
-#
-# Whatever of a box of up to 2^26 cells is new in a set of attributes is above it.
-_ROUNDING = 1e-11
-
 
 _UNANSWERABLE = "a query does not follow from the marginals that the strategy measures"
 
 
 class MarginalStrategy(ViewStrategy):
     """Marginals, each with a weight, of sizes that treat all cells of an attribute alike.
+
+    The table of all cells is never made, so there may be up to 100 attributes: of more than 8, or
+    of more than 2^26 cells, a `MarginalCounts` is released instead of a histogram.
 
     Parameters
     ----------
@@ -77,7 +82,7 @@ class MarginalStrategy(ViewStrategy):
         weights: Sequence[int],
         residual: bool = False,
     ) -> None:
-        self.sizes = checked_shape(sizes)
+        self.sizes = checked_shape(sizes, LARGEST_MARGINALS)
         self.residual = bool(residual)
         wrong = (
             "views are different sets of attributes, one at least, each by their places in"
@@ -94,13 +99,11 @@ class MarginalStrategy(ViewStrategy):
             )
         if self.rows > LARGEST_DOMAIN:
             raise ValueError(f"there are over 2^26 rows: {self.rows}")
-        self._covariances = self._inverted()
+        self._precisions = self._told()
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        return [
-            tuple(n if i in view else 1 for i, n in enumerate(self.sizes)) for view in self.views
-        ]
+        return [tuple(self.sizes[i] for i in view) for view in self.views]
 
     @property
     def l1(self) -> int:
@@ -117,29 +120,31 @@ class MarginalStrategy(ViewStrategy):
         each = [((n := self.sizes[i]) - 1) ** power + n - 1 for i in view if self.residual]
         return weight**power * math.prod(each)
 
-    def _inverted(self) -> dict[View, float]:
-        """Return 1 / lambda_S for each S that is measured."""
-        eigenvalues: dict[View, int] = {}
+    def _told(self) -> dict[View, float]:
+        """Return for each S that is measured what is told of the residuals of its marginal.
+
+        That is lambda_S over the number of cells along the other attributes: the precision of the
+        residuals, which sum to 0 along each attribute, per unit of noise variance.
+        """
+        precisions: dict[View, float] = {}
         for view, weight in self._parts:
             if self.residual:
                 # (n I - J)^2 = n^2 (I - J/n): the factor n^2 along each attribute of S, and nothing
                 # but P_S. An attribute of one cell leaves n I - J = 0
                 factor = math.prod(self.sizes[i] ** 2 for i in view)
-                parts = {view: factor} if all(self.sizes[i] > 1 for i in view) else {}
-            else:
-                # The identity along S is the sum of the projections of all subsets of S: a marginal
-                # tells of its totals, too
-                parts = dict.fromkeys(subsets(view), 1)
-            for part, factor in parts.items():
-                # J along the others has the eigenvalue n on the mean, and projections multiply to
-                # 0: so eigenvalues of several marginals add up, and the inverse is taken one by one
-                eigenvalues[part] = eigenvalues.get(part, 0) + weight**2 * factor * self._beyond(
-                    view
-                )
+                if all(self.sizes[i] > 1 for i in view):
+                    precisions[view] = float(weight**2 * factor)
+                continue
+            # The identity along a set is the sum of the projections of all its subsets: a marginal
+            # tells of its totals, too, each of which has the noise of all that it adds up. As
+            # projections multiply to 0, what several marginals tell adds up
+            for part in subsets(view):
+                summed = math.prod(self.sizes[i] for i in view if i not in part)
+                precisions[part] = precisions.get(part, 0.0) + weight**2 / summed
         # Along an attribute of one cell nothing can differ from the mean
         return {
-            view: 1 / value
-            for view, value in sorted(eigenvalues.items())
+            view: value
+            for view, value in sorted(precisions.items())
             if all(self.sizes[i] > 1 for i in view)
         }
 
@@ -147,71 +152,77 @@ class MarginalStrategy(ViewStrategy):
     def full_rank(self) -> bool:
         # P_S of all subsets add up to the identity, so that all must be measured
         wide = sum(n > 1 for n in self.sizes)
-        return len(self._covariances) == 1 << wide
+        return len(self._precisions) == 1 << wide
 
-    def measure(self, counts: Integers) -> Integers:
+    def measure(self, counts: Integers | MarginalCounts) -> Integers:
         return np.concatenate([self._measured(counts, *part).ravel() for part in self._parts])
 
-    def _measured(self, counts: Integers, view: View, weight: int) -> Integers:
-        others = tuple(i for i in range(len(self.sizes)) if i not in view)
-        table: Integers = counts.sum(axis=others, keepdims=True)
+    def _measured(self, counts: Integers | MarginalCounts, view: View, weight: int) -> Integers:
+        table = self._marginal(counts, view)
         if self.residual:
-            for i in view:
-                table = self.sizes[i] * table - table.sum(axis=i, keepdims=True)
+            for axis, i in enumerate(view):
+                table = self.sizes[i] * table - table.sum(axis=axis, keepdims=True)
         return weight * table
 
     def normal(self, cells: Floats) -> Floats:
-        parts = _decomposed(cells, self._covariances)
-        return self._sum({view: part / self._covariances[view] for view, part in parts.items()})
+        # P_S of the cells, times lambda_S: the residual is that of sums, of as many cells
+        parts = {
+            view: self._precisions[view] * self._beyond(view) * residual(sums)
+            for view in self._precisions
+            for sums in [cells.sum(axis=self._others(view))]
+        }
+        return sum_of_parts(self.sizes, parts)
 
-    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
+    def parts(self, noisy: npt.NDArray[Any]) -> dict[View, Floats]:
         parts: dict[View, Floats] = {}
         for view, weight, table in self._tables(noisy):
+            # n I - J is n times the identity on a residual
             factor = math.prod(self.sizes[i] for i in view) if self.residual else 1
-            asked = [view] if self.residual else subsets(view)
-            # P_S (M'M)^+ M'y: of what is broadcast back from a marginal the part in S, divided by
-            # lambda_S. n I - J is n times the identity on a residual
-            known = [subset for subset in asked if subset in self._covariances]
-            for subset, part in _decomposed(table, known).items():
-                share = weight * factor * self._covariances[subset] * part
-                parts[subset] = parts[subset] + share if subset in parts else share
-        return self._sum(parts)
-
-    def _sum(self, parts: dict[View, Floats]) -> Floats:
-        total = np.zeros(self.sizes)
-        for part in parts.values():
-            total += part
-        return total
+            for part in [view] if self.residual else subsets(view):
+                if part not in self._precisions:
+                    continue
+                others = tuple(axis for axis, i in enumerate(view) if i not in part)
+                summed = math.prod(table.shape[axis] for axis in others)
+                # Each estimate of the residual counts as its precision
+                told = (weight * factor) ** 2 / summed / self._precisions[part]
+                known = residual(table.sum(axis=others)) * (told / (weight * factor))
+                parts[part] = parts[part] + known if part in parts else known
+        return parts
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         widths = (last - first + 1).astype(np.float64)
-        return self._variances(widths, widths**2 / np.array(self.sizes)[:, None])
+        return self._variances(widths, widths)
 
     def variance_of(self, weights: Sequence[Floats]) -> float:
         squares = np.array([[float(along @ along)] for along in weights])
-        means = np.array([[float(along.sum()) ** 2 / len(along)] for along in weights])
-        return float(self._variances(squares, means)[0])
+        sums = np.array([[float(along.sum())] for along in weights])
+        return float(self._variances(squares, sums)[0])
 
-    def _variances(self, squares: Floats, means: Floats) -> Floats:
-        """Variances from the squared norms along each attribute, and those of the means alone."""
+    def _variances(self, squares: Floats, sums: Floats) -> Floats:
+        """Variances from the squared norms along each attribute, and the sums."""
+        shares = sums / np.array(self.sizes)[:, None]
+        means = shares * sums
         beside = squares - means
         if not self.full_rank:
-            require_products(self._covariances, beside, means)
+            require_products(self, self._precisions, beside, means)
         total = np.zeros(squares.shape[1])
-        for view, covariance in self._covariances.items():
+        outside = shares**2
+        for view in self.parts_of(beside, squares, self._precisions):
             # P_S of a product of weights is a product: along S what is beside the mean, else the
             # mean. Rounding can leave a difference of squares below 0
-            sides = [beside[i] if i in view else means[i] for i in range(len(self.sizes))]
-            total += covariance * np.maximum(np.prod(sides, axis=0), 0.0)
+            inside = list(view)
+            others = np.delete(outside, inside, axis=0).prod(axis=0)
+            sides = np.maximum(beside[inside].prod(axis=0), 0.0)
+            total += sides * others / self._precisions[view]
         return total
 
     def _linear_variance(self, query: Floats) -> float:
-        cells, known, total = math.prod(self.sizes), 0.0, 0.0
-        for view, part in _decomposed(query, self._covariances).items():
-            # The part is kept with one place along the other axes, and stands for so many equal
-            # cells
-            norm = float((part * part).sum()) * cells / part.size
-            known, total = known + norm, total + self._covariances[view] * norm
+        known = total = 0.0
+        for view, precision in self._precisions.items():
+            # P_S of the query: the residual of its sums, over so many equal cells
+            norm = float((residual(query.sum(axis=self._others(view))) ** 2).sum())
+            known += norm / self._beyond(view)
+            total += norm / self._beyond(view) ** 2 / precision
         if not self.full_rank:
             require_norm(known, query)
         return total
@@ -222,8 +233,8 @@ class MarginalStrategy(ViewStrategy):
             # Sums over queries of squared norms are traces of Gram matrices, so that no query is
             # written out
             squares = np.array([[queries.trace] for queries in term.factors])
-            means = np.array([[queries.total / queries.size] for queries in term.factors])
-            total += term.weight * float(self._variances(squares, means)[0])
+            sums = np.array([[math.sqrt(queries.total)] for queries in term.factors])
+            total += term.weight * float(self._variances(squares, sums)[0])
         return total / workload.weight
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -243,55 +254,36 @@ class MarginalStrategy(ViewStrategy):
     def __repr__(self) -> str:
         what = "residuals" if self.residual else "marginals"
         cells = math.prod(self.sizes)
-        return (
-            f"<MarginalStrategy of {len(self.views)} {what}, {self.rows} numbers of {cells} cells>"
-        )
+        of = f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
+        return f"<MarginalStrategy of {len(self.views)} {what}, {self.rows} numbers of {of}>"
 
 
-def subsets(view: View) -> list[View]:
-    """All subsets of a set of attributes."""
-    result: list[View] = [()]
-    for i in view:
-        result += [(*subset, i) for subset in result]
-    return result
+def residual(table: Floats) -> Floats:
+    """Return what a table says beyond its sums: it sums to 0 along every axis."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
 
 
-def _decomposed(values: Floats, asked: Any) -> dict[View, Floats]:
-    """The projections P_S of an array for some S, with one place along all other axes."""
-    wanted = set(asked)
-    # Only beginnings of wanted sets are followed: all 2^attributes parts would take as many copies
-    # of the array
-    reach = {prefix[:k] for prefix in wanted for k in range(len(prefix) + 1)}
-    parts: dict[View, Floats] = {(): values}
-    for axis in range(values.ndim):
-        split: dict[View, Floats] = {}
-        for view, part in parts.items():
-            # Invariant: after an axis, `parts` has one array for each beginning up to it, and their
-            # sum is the array that was given, but for what is left out
-            mean = part.mean(axis=axis, keepdims=True)
-            split[view] = mean
-            if (*view, axis) in reach:
-                split[*view, axis] = part - mean
-        parts = split
-    return {view: part for view, part in parts.items() if view in wanted}
-
-
-def require_products(views: Collection[View], beside: Floats, means: Floats) -> None:
+def require_products(
+    strategy: ViewStrategy, views: Collection[View], beside: Floats, means: Floats
+) -> None:
     """Refuse products of queries along the attributes that do not follow from residuals."""
-    least = _ROUNDING * (beside + means)
+    least = ROUNDING * (beside + means)
     differs, sums = beside > least, means > least
     # Only where each factor is new, or a sum, as the set has it
     # A product has a part in S if it has a factor of each kind that S needs. The number of parts
     # that are not 0 is the product over attributes of how many of the two kinds there are: a query
     # follows if so many are measured
-    known = np.zeros(beside.shape[1], dtype=np.int64)
-    for view in views:
-        known += np.all([differs[i] if i in view else sums[i] for i in range(len(sums))], axis=0)
-    if (known < np.prod(differs.astype(np.int64) + sums, axis=0)).any():
+    known = np.zeros(beside.shape[1])
+    for view in strategy.parts_of(beside, beside + means, views):
+        inside = list(view)
+        known += differs[inside].all(axis=0) & np.delete(sums, inside, axis=0).all(axis=0)
+    if (known < np.prod(differs.astype(np.float64) + sums, axis=0)).any():
         raise UnanswerableQuery(_UNANSWERABLE)
 
 
 def require_norm(known: float, query: Floats) -> None:
     """Refuse a query of which a part does not follow from what is measured."""
-    if known < (1 - _ROUNDING) * float((query * query).sum()):
+    if known < (1 - ROUNDING) * float((query * query).sum()):
         raise UnanswerableQuery(_UNANSWERABLE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,10 +27,19 @@ from mechdesign.noise.discrete import (
     DiscreteLaplace,
 )
 from mechdesign.noise.staircase import GroupedNoise
-from rangeq.central.estimate import HistogramMechanism, Summed
-from rangeq.central.inputs import histogram
-from rangeq.central.matrix_mechanism.strategy import SLACK, Strategy, require_users
+from rangeq.central.estimate import CentralEstimate, HistogramMechanism, weighted_sum
+from rangeq.central.inputs import LARGEST_DOMAIN, InvalidHistogram, MarginalCounts, histogram
+from rangeq.central.matrix_mechanism.strategy import (
+    SLACK,
+    Strategy,
+    UnanswerableQuery,
+    View,
+    ViewStrategy,
+    require_users,
+    sum_of_parts,
+)
 from rangeq.central.matrix_mechanism.workload import Workload
+from rangeq.core import BoxSums
 
 #: The promise of a release; two data sets are neighbours when one has one user more.
 Promise: TypeAlias = Privacy | ZCDP | ApproximateDP
@@ -249,7 +258,7 @@ class MatrixMechanism(HistogramMechanism):
         return NoiseAudit(loss, 1 / self.promise.noise_ratio)
 
     def noisy_numbers(
-        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+        self, counts: npt.ArrayLike | MarginalCounts, rng: np.random.Generator | None = None
     ) -> Integers:
         """Draw the noisy numbers of a release: all that it discloses of the histogram.
 
@@ -258,7 +267,8 @@ class MatrixMechanism(HistogramMechanism):
         Parameters
         ----------
         counts, rng : as of `release`
-            The histogram, of shape `sizes`, and the randomness.
+            The histogram, of shape `sizes`, and the randomness. Of a strategy of marginals or
+            residuals a `MarginalCounts` instead, if all its tables are in it.
 
         Returns
         -------
@@ -273,12 +283,22 @@ class MatrixMechanism(HistogramMechanism):
         # Before the histogram is looked at: a strategy whose noise is wrong releases nothing
         self.audit().require()
         source = bit_source(rng)
-        exactly = histogram(counts, self.sizes)
-        require_users(exactly)
+        exactly = self._counted(counts)
         return self.strategy.measure(exactly) + self.noise.draw(self.strategy.rows, source)
 
+    def _counted(self, counts: Any) -> Any:
+        """A histogram, or marginals for a strategy that takes them: checked."""
+        if isinstance(counts, MarginalCounts) and isinstance(self.strategy, ViewStrategy):
+            if counts.sizes != self.sizes:
+                raise InvalidHistogram(f"the tables are of {counts.sizes} cells, not {self.sizes}")
+            require_users(counts.users)
+            return counts
+        exactly = histogram(counts, self.sizes)
+        require_users(int(exactly.sum()))
+        return exactly
+
     def release(
-        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+        self, counts: npt.ArrayLike | MarginalCounts, rng: np.random.Generator | None = None
     ) -> MatrixEstimate:
         return self.estimate(self.noisy_numbers(counts, rng))
 
@@ -295,7 +315,7 @@ class MatrixMechanism(HistogramMechanism):
         MatrixEstimate
             As of `release`.
         """
-        return MatrixEstimate(self, self.strategy.estimate(noisy))
+        return MatrixEstimate(self, self.strategy.parts(noisy))
 
     @cached_property
     def errors(self) -> MatrixErrors:
@@ -335,14 +355,32 @@ class MatrixMechanism(HistogramMechanism):
         return f"MatrixMechanism({self.strategy!r}, {self.promise!r})"
 
 
-class MatrixEstimate(Summed):
+class MatrixEstimate(CentralEstimate):
     """Answers of a matrix mechanism: those of `CentralEstimate`, and to any linear query.
 
     They are unbiased least-squares estimates. Where the strategy does not determine all cells,
     queries that do not follow from its numbers are refused with `UnanswerableQuery`.
+
+    Parameters
+    ----------
+    mechanism : MatrixMechanism
+        What released it.
+    parts : mapping of tuple of int to numpy.ndarray
+        See `Strategy.parts`.
     """
 
     mechanism: MatrixMechanism
+
+    def __init__(self, mechanism: MatrixMechanism, parts: Mapping[View, Floats]) -> None:
+        self.mechanism, self._parts = mechanism, parts
+
+    @cached_property
+    def _table(self) -> Floats:
+        """All cells, also those that do not follow: shape `sizes`, read-only."""
+        sizes = self.mechanism.sizes
+        cells = sum_of_parts(sizes, self._parts)
+        cells.setflags(write=False)
+        return cells
 
     def linear(self, queries: npt.ArrayLike) -> Answer:
         """Return the answers to linear queries.
@@ -373,7 +411,7 @@ class MatrixEstimate(Summed):
                 f" shape {given.shape}"
             )
         variances = self.mechanism.noise_variance * self.mechanism.strategy.linear_variances(many)
-        values = many.reshape(len(many), -1) @ self._cells.ravel()
+        values = many.reshape(len(many), -1) @ self._table.ravel()
         single = given.ndim == len(sizes)
         if single:
             return self._answered(float(values[0]), float(variances[0]))
@@ -421,23 +459,55 @@ class MatrixEstimate(Summed):
 
     @property
     def counts(self) -> Floats:
-        """The number of users in each cell, of shape `sizes`, read-only; see `Summed`."""
+        """The number of users in each cell, of shape `sizes`, read-only.
+
+        Raises
+        ------
+        UnanswerableQuery
+            They do not follow, or are more than 2^26.
+        """
         if not self.mechanism.strategy.full_rank:
+            sizes = self.mechanism.sizes
+            if math.prod(sizes) > LARGEST_DOMAIN:
+                raise UnanswerableQuery(f"{len(sizes)} attributes have more than 2^26 cells")
             # The variances themselves are thrown away: computing them refuses cells that do not
             # follow
-            cells = np.indices(self.mechanism.sizes).reshape(len(self.mechanism.sizes), -1)
+            cells = np.indices(sizes).reshape(len(sizes), -1)
             self.mechanism.strategy.variance(cells, cells)  # refuses what does not follow
-        return super().counts
+        return self._table
 
     def box_sums(self, first: Integers, last: Integers) -> Floats:
         if not self.mechanism.strategy.full_rank:
             self.mechanism.strategy.variance(first, last)
-        return super().box_sums(first, last)
+        shares = (last - first + 1) / np.array(self.mechanism.sizes)[:, None]
+        total = np.zeros(first.shape[1])
+        for view, outside in self._asked(shares):
+            inside = list(view)
+            total += self._sums[view].between(first[inside], last[inside] + 1) * outside
+        return total
 
     def weighted(self, weights: Sequence[Floats]) -> float:
         if not self.mechanism.strategy.full_rank:
             self.mechanism.strategy.variance_of(weights)
-        return super().weighted(weights)
+        shares = np.array([[float(along.mean())] for along in weights])
+        return sum(
+            weighted_sum(self._parts[view], [weights[i] for i in view]) * float(outside[0])
+            for view, outside in self._asked(shares)
+        )
+
+    def _asked(self, shares: Floats) -> Iterator[tuple[View, Floats]]:
+        """Yield the parts that products of sets have users of, and the others' shares in these.
+
+        Shapes: `shares`, of sets in their attributes, (attributes, sets); the others' (sets,).
+        """
+        strategy = self.mechanism.strategy
+        beside = shares * (1 - shares)
+        for view in strategy.parts_of(beside, shares, self._parts):
+            yield view, np.delete(shares, list(view), axis=0).prod(axis=0)
+
+    @cached_property
+    def _sums(self) -> dict[View, BoxSums]:
+        return {view: BoxSums(part) for view, part in self._parts.items()}
 
 
 def _power_above(base: Fraction, exponent: int) -> Fraction:

@@ -23,13 +23,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
-from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
+from rangeq.central.inputs import (
+    LARGEST_DIMENSION,
+    LARGEST_DOMAIN,
+    MarginalCounts,
+    checked_shape,
+)
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, along_axes, block_sum
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.marginal_strategy import (
     require_norm,
     require_products,
-    subsets,
 )
 from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
 from rangeq.central.matrix_mechanism.strategy import (
@@ -37,6 +41,8 @@ from rangeq.central.matrix_mechanism.strategy import (
     View,
     ViewStrategy,
     checked_entries,
+    subsets,
+    sum_of_parts,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
 from rangeq.core import cumulated
@@ -89,10 +95,7 @@ class ResidualStrategy(ViewStrategy):
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
-        return [
-            tuple(len(side) if i in view else 1 for i, side in enumerate(self.sides))
-            for view in self.views
-        ]
+        return [tuple(len(self.sides[i]) for i in view) for view in self.views]
 
     @cached_property
     def l1(self) -> int:
@@ -123,28 +126,22 @@ class ResidualStrategy(ViewStrategy):
         # 1): only with all subsets do the dimensions add up to the number of cells
         return len(self.views) == 1 << sum(n > 1 for n in self.sizes)
 
-    def _along(self, view: View, matrices: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        """Return the matrices along the attributes of a view, and sums along the others."""
-        return [
-            matrices[i] if i in view else np.ones((1, n), dtype=matrices[i].dtype)
-            for i, n in enumerate(self.sizes)
-        ]
-
-    def measure(self, counts: Integers) -> Integers:
+    def measure(self, counts: Integers | MarginalCounts) -> Integers:
         parts = [
-            weight * along_axes(self._along(view, self.sides), counts).ravel()
+            weight * along_axes([self.sides[i] for i in view], self._marginal(counts, view))
             for view, weight in self._parts
         ]
-        return np.concatenate(parts)
+        return np.concatenate([part.ravel() for part in parts])
 
     def normal(self, cells: Floats) -> Floats:
         grams = [side.astype(np.float64).T @ side for side in self.sides]
-        total = np.zeros(self.sizes)
-        for view, weight in self._parts:
-            # A total along the others keeps one place on the axis; broadcasting it to all cells is
-            # its transpose, so that the two together are J
-            total += weight**2 * along_axes(self._along(view, grams), cells)
-        return total
+        # Sums along the others, and the same number in each of their cells: the two together are J
+        parts = {
+            view: weight**2 * self._beyond(view) * along_axes([grams[i] for i in view], sums)
+            for view, weight in self._parts
+            for sums in [cells.sum(axis=self._others(view))]
+        }
+        return sum_of_parts(self.sizes, parts)
 
     @cached_property
     def _spectra(self) -> list[tuple[Floats, Floats]]:
@@ -167,17 +164,13 @@ class ResidualStrategy(ViewStrategy):
     def _inverses(self) -> list[Floats]:
         return [inverse for inverse, _ in self._spectra]
 
-    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
-        total = np.zeros(self.sizes)
-        for view, weight, table in self._tables(noisy):
-            back = [
-                solve if i in view else np.ones((1, 1))
-                for i, (_, solve) in enumerate(self._spectra)
-            ]
-            # M^+ y = (M'M)^+ M' y is a sum over views, as their subspaces are orthogonal. Along the
-            # others (J / n^2) 1 = 1 / n: broadcasting divided by the number of cells
-            total += along_axes(back, table) / (weight * self._beyond(view))
-        return total
+    def parts(self, noisy: npt.NDArray[Any]) -> dict[View, Floats]:
+        # M^+ y = (M'M)^+ M' y is a sum over views, as their subspaces are orthogonal. Along the
+        # others (J / n^2) 1 = 1 / n: what a cell has is the part divided by their number
+        return {
+            view: along_axes([self._spectra[i][1] for i in view], table) / weight
+            for view, weight, table in self._tables(noisy)
+        }
 
     def variance(self, first: Integers, last: Integers) -> Floats:
         widths = (last - first + 1).astype(np.float64)
@@ -208,7 +201,7 @@ class ResidualStrategy(ViewStrategy):
     def _variances(self, own: Floats, beside: Floats, means: Floats) -> Floats:
         """Variances from w'(R'R)^+ w along attributes, and squares beside the mean and of it."""
         if not self.full_rank:
-            require_products(self.views, beside, means)
+            require_products(self, self.views, beside, means)
         total = np.zeros(own.shape[1])
         for view, weight in self._parts:
             places = range(len(self.sizes))
@@ -218,16 +211,15 @@ class ResidualStrategy(ViewStrategy):
         return total
 
     def _linear_variance(self, query: Floats) -> float:
-        identities = [np.eye(n) for n in self.sizes]
-        centred = [identity - 1 / len(identity) for identity in identities]
+        centred = [np.eye(n) - 1 / n for n in self.sizes]
         total = known = 0.0
         for view, weight in self._parts:
             beyond = self._beyond(view)
-            sums = along_axes(self._along(view, identities), query)
-            total += _square(sums, view, self._inverses) / (weight * beyond) ** 2
+            sums = query.sum(axis=self._others(view))
+            total += _square(sums, [self._inverses[i] for i in view]) / (weight * beyond) ** 2
             # By Pythagoras the squared norms of the projections on all views add up to that of the
             # query, if it follows from them: so `known` decides whether it does
-            known += _square(sums, view, centred) / beyond
+            known += _square(sums, [centred[i] for i in view]) / beyond
         if not self.full_rank:
             require_norm(known, query)
         return total
@@ -283,11 +275,9 @@ def _checked_side(side: npt.NDArray[Any]) -> Integers:
     return entries
 
 
-def _square(sums: Floats, view: View, matrices: Sequence[Floats]) -> float:
-    """The quadratic form of matrices along the axes of a view."""
-    total = np.ones((1, 1))
-    inside = [matrix if i in view else total for i, matrix in enumerate(matrices)]
-    return float(np.sum(sums * along_axes(inside, sums)))
+def _square(sums: Floats, matrices: Sequence[Floats]) -> float:
+    """The quadratic form of matrices along all axes."""
+    return float(np.sum(sums * along_axes(matrices, sums)))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ import scipy
 from mechdesign.base import Floats
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram, trace_of_root
-from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy, subsets
+from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
-from rangeq.central.matrix_mechanism.strategy import View
+from rangeq.central.matrix_mechanism.strategy import View, subsets
 from rangeq.central.matrix_mechanism.workload import (
     QuerySet,
     Term,
@@ -72,20 +72,19 @@ def exchangeable(workload: Workload) -> bool:
 
 def marginal_optimum(workload: Workload, bits: int = MOST_BITS) -> tuple[MarginalStrategy, float]:
     """The best strategy under Gaussian noise for an `exchangeable` workload."""
-    sizes, cells = workload.sizes, workload.cells
+    sizes = workload.sizes
     spectrum = _spectrum(workload)
     roots = {view: math.sqrt(value) for view, value in spectrum.items()}
     # Cauchy and Schwarz: with g_S and ranks m_S, the sum of m_S g_S / lambda_S subject to columns
     # of norm 1, sum of m_S lambda_S / cells = 1, is least for lambda_S = g_S^(1/2) cells / total,
-    # where it is total^2 / cells
+    # where it is total^2 / cells. Here g_S is in units of the number of cells, which may be huge
     total = math.fsum(_rank(view, sizes) * root for view, root in roots.items())
     weights = []
     for view, root in roots.items():
-        beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
-        factor = math.prod(sizes[i] for i in view)
-        # A residual of weight w has lambda_S = (w factor)^2 beyond
-        weights.append(max(1, round(2.0**bits * math.sqrt(root * cells / total / beyond) / factor)))
-    return MarginalStrategy(sizes, list(roots), weights, True), total * total / cells * _DOWN
+        inside = math.prod(sizes[i] for i in view)
+        # A residual of weight w has lambda_S = (w inside)^2 cells / inside
+        weights.append(max(1, round(2.0**bits * math.sqrt(root / total / inside))))
+    return MarginalStrategy(sizes, list(roots), weights, True), total * total * _DOWN
 
 
 def marginal_weights(workload: Workload) -> MarginalStrategy:
@@ -272,15 +271,13 @@ def _left(prior: Floats, variance: float) -> tuple[float, float]:
 
 
 def _spectrum(workload: Workload) -> dict[View, float]:
-    """The eigenvalue of the Gram matrix on each projection where it is above 0."""
+    """The eigenvalue of the Gram matrix on each projection, where it is not 0, over all cells."""
     spectrum: dict[View, float] = {}
     for term in workload.terms:
         inside = tuple(i for i, queries in enumerate(term.factors) if queries.name == "cells")
         # A total along an attribute has the Gram matrix J, of eigenvalue n on the mean; cells have
         # the identity, of eigenvalue 1 on the mean and beside it, and so on all subsets
-        value = term.weight * math.prod(
-            queries.size for queries in term.factors if queries.name != "cells"
-        )
+        value = term.weight / math.prod(workload.sizes[i] for i in inside)
         for view in subsets(inside):
             if all(workload.sizes[i] > 1 for i in view):
                 spectrum[view] = spectrum.get(view, 0.0) + value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
@@ -15,7 +15,7 @@ from mechdesign import Privacy
 from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.base import Floats, Integers
 from mechdesign.noise.staircase import GroupedNoise
-from rangeq.central.inputs import LARGEST_DIMENSION, InvalidHistogram
+from rangeq.central.inputs import InvalidHistogram, MarginalCounts
 from rangeq.central.matrix_mechanism.workload import Workload
 
 View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, ascending.
@@ -25,6 +25,13 @@ LARGEST_USERS = 1 << 33
 
 #: The part of epsilon that noise is made for: rounding alphas loses less than the rest.
 SLACK = 1 - Fraction(1, 1 << 23)
+
+LARGEST_VIEWS = 1 << 14  #: The most sets of attributes of a strategy.
+
+# The part of a query's squared norm that is taken for rounding.
+#
+#: Whatever of a box of up to 2^26 cells is new in a set of attributes is above it.
+ROUNDING = 1e-11
 
 LARGEST_ENTRY = 1 << 25  #: The largest entry of a matrix of a strategy.
 
@@ -105,7 +112,8 @@ class Strategy(ABC):
         Parameters
         ----------
         counts : numpy.ndarray of int64
-            Of shape `sizes`: at least 0, of sum at most 2^33.
+            Of shape `sizes`: at least 0, of sum at most 2^33. A `ViewStrategy` takes a
+            `MarginalCounts`, too.
 
         Returns
         -------
@@ -142,6 +150,40 @@ class Strategy(ABC):
         numpy.ndarray of float64
             Of shape `sizes`.
         """
+
+    def parts(self, noisy: npt.NDArray[Any]) -> dict[View, Floats]:
+        """Return the estimate of the cells as a sum of tables, each of some attributes.
+
+        Parameters
+        ----------
+        noisy : numpy.ndarray of int64
+            As of `estimate`.
+
+        Returns
+        -------
+        dict of tuple of int to numpy.ndarray
+            By the places of attributes, ascending, numbers of users along these: what each cell
+            has of them is the number divided by that of the cells along the other attributes.
+        """
+        return {tuple(range(len(self.sizes))): self.estimate(noisy)}
+
+    def parts_of(self, beside: Floats, squares: Floats, views: Collection[View]) -> Iterable[View]:
+        """Return the views among some in which products of queries have a part.
+
+        Parameters
+        ----------
+        beside, squares : numpy.ndarray of float64
+            Shape (attributes, products): of the queries along each attribute what is beside their
+            mean, and their squared norm.
+        views : collection of tuple of int
+            Keys of `parts`.
+
+        Returns
+        -------
+        iterable of tuple of int
+            All but those in which no product has any.
+        """
+        return views
 
     @abstractmethod
     def variance(self, first: Integers, last: Integers) -> Floats:
@@ -296,15 +338,50 @@ class ViewStrategy(Strategy):
     @property
     @abstractmethod
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shape of the numbers of each view: 1 along the attributes that it lacks."""
+        """The shape of the numbers of each view: along its own attributes."""
 
     @property
     def rows(self) -> int:
         return sum(math.prod(shape) for shape in self.shapes)
 
+    @abstractmethod
+    def parts(self, noisy: npt.NDArray[Any]) -> dict[View, Floats]:
+        """Return estimates of residuals: see `Strategy.parts`.
+
+        Parameters
+        ----------
+        noisy : numpy.ndarray of int64
+            As of `estimate`.
+
+        Returns
+        -------
+        dict of tuple of int to numpy.ndarray
+            They sum to 0 along every attribute, and do not depend on each other.
+        """
+
+    def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
+        return sum_of_parts(self.sizes, self.parts(noisy))
+
+    def _others(self, view: View) -> tuple[int, ...]:
+        """The places of the attributes that a view lacks."""
+        return tuple(i for i in range(len(self.sizes)) if i not in view)
+
     def _beyond(self, view: View) -> int:
-        """The number of cells along the attributes that a view lacks."""
-        return math.prod(n for i, n in enumerate(self.sizes) if i not in view)
+        """The number of cells along these."""
+        return math.prod(self.sizes[i] for i in self._others(view))
+
+    def _marginal(self, counts: Integers | MarginalCounts, view: View) -> Integers:
+        """The exact table of the attributes of a view."""
+        if isinstance(counts, MarginalCounts):
+            return counts.marginal(view)
+        return np.asarray(counts.sum(axis=self._others(view)))
+
+    def parts_of(self, beside: Floats, squares: Floats, views: Collection[View]) -> Iterable[View]:
+        # Where all queries are even along an attribute, nothing of a residual along it is in any
+        inside = np.flatnonzero((beside > ROUNDING * squares).any(axis=1)).tolist()
+        if 1 << len(inside) < len(views):
+            return [view for view in subsets(tuple(inside)) if view in views]
+        return [view for view in views if set(view) <= set(inside)]
 
     def _tables(self, noisy: npt.NDArray[Any]) -> Iterator[tuple[View, int, Floats]]:
         """Yield each view, its weight, and its numbers among those that were measured."""
@@ -337,15 +414,32 @@ class ViewStrategy(Strategy):
             views.shape != (weights.size, len(sizes))
             or weights.shape != (1, len(views))
             or not np.isin(views, (0, 1)).all()
-            or len(views) > 1 << LARGEST_DIMENSION
+            or len(views) > LARGEST_VIEWS
         ):
             raise ValueError("views and weights do not fit each other")
         return [np.flatnonzero(row).tolist() for row in views], weights[0].tolist()
 
 
-def require_users(counts: Integers) -> None:
+def subsets(view: View) -> list[View]:
+    """All subsets of a set of attributes."""
+    result: list[View] = [()]
+    for i in view:
+        result += [(*subset, i) for subset in result]
+    return result
+
+
+def sum_of_parts(sizes: Sequence[int], parts: Mapping[View, Floats]) -> Floats:
+    """Return the cells that are a sum of tables of some attributes: see `Strategy.parts`."""
+    total = np.zeros(sizes)
+    for view, part in parts.items():
+        beyond = math.prod(n for i, n in enumerate(sizes) if i not in view)
+        total += part.reshape([n if i in view else 1 for i, n in enumerate(sizes)]) / beyond
+    return total
+
+
+def require_users(users: int) -> None:
     """Refuse a histogram of more than 2^33 users."""
-    if int(counts.sum()) > LARGEST_USERS:
+    if users > LARGEST_USERS:
         raise InvalidHistogram("the counts sum to more than 2^33")
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign.base import Floats, Integers, is_whole, set_fields, shown
-from rangeq.central.inputs import checked_shape
+from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, checked_shape
 
 LARGEST_GRAM = 1 << 12  #: The most cells of an attribute whose Gram matrix is written out: 128 MB.
 
@@ -261,7 +261,7 @@ class Workload:
             Of one attribute also such a matrix itself, in any form. A sequence of pairs (weight,
             workload).
         domain : int or sequence of int
-            The number of cells of one attribute, or along each of several.
+            The number of cells of one attribute, or along each of several, up to 100.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Workload:
         >>> Workload.of(["ranges", "total"], (100, 4)).count
         5050
         """
-        sizes = checked_shape(domain)
+        sizes = checked_shape(domain, LARGEST_MARGINALS)
         if isinstance(workload, Workload):
             if workload.sizes != sizes:
                 raise InvalidWorkload(
@@ -319,10 +319,12 @@ class Workload:
             raise InvalidWorkload(
                 f"{name} need {k} attributes at least, and there are {len(sizes)}"
             )
-        views = combinations(range(len(sizes)), k)
-        names = [["cells" if i in view else "total" for i in range(len(sizes))] for view in views]
-        terms = [cls._product(tuple(view_names), sizes).terms for view_names in names]
-        return cls(sizes, tuple(term for part in terms for term in part))
+        cells, totals = ([QuerySet(name, n) for n in sizes] for name in ("cells", "total"))
+        terms = [
+            Term(1.0, tuple(cells[i] if i in view else totals[i] for i in range(len(sizes))))
+            for view in combinations(range(len(sizes)), k)
+        ]
+        return cls(sizes, tuple(terms))
 
     @classmethod
     def _product(cls, names: tuple[Any, ...], sizes: tuple[int, ...]) -> Workload:
@@ -379,6 +381,9 @@ class Workload:
             weight = "" if term.weight == 1 else f"{term.weight:g} * "
             return weight + " x ".join(map(repr, term.factors))
 
+        if len(self.sizes) > LARGEST_DIMENSION:
+            products = f"{len(self.terms)} products" if len(self.terms) > 1 else "a product"
+            return f"<Workload: {products} of queries of {len(self.sizes)} attributes>"
         shown_terms = [said(term) for term in self.terms[:4]]
         more = ["..."] if len(self.terms) > 4 else []
         return f"<Workload: {' + '.join(shown_terms + more)}>"

@@ -872,7 +872,7 @@ def test_released_quantiles(tmp_path, capsys):
         (["--where", "0:60"], "mechdesign curate without --quantile"),
         (["--quantile", "0.5 of age"], "an attribute is one of delay"),
         (["--plot", tmp_path / "x.png"], "nothing to draw"),
-        (["--fitted"], "marginals and of ranges that users reported"),
+        (["--fitted"], "and of a curator's release of counts"),
     ):
         code, out, err = run(capsys, "query", place, *wrong)
         assert (code, out, message in err) == (2, "", True), err
