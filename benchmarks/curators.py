@@ -270,7 +270,7 @@ def error_of(estimate: CentralEstimate | PosteriorEstimate, people: People) -> E
 def of_aim(people: People, epsilon: str, runs: int, aim: list[str]) -> tuple[float, float]:
     """The mean total variation of runs of AIM, and the seconds of one."""
     python, scripts = aim
-    worker = Path(__file__).parent / "peers" / "aim.py"
+    worker = Path(__file__).parent / "peers" / "adapters" / "aim_of_mbi.py"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.npz"
         np.savez(path, records=people.records, sizes=np.array(people.sizes))

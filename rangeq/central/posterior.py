@@ -5,6 +5,10 @@ attribute's counts has the covariance that the variances of its ranges say; that
 interaction (its table less what both margins say) is taken to be in proportion to the product of
 both attributes' own, which it is of marginals, of residuals and of products of strategies. Both
 enter the model of `rangeq.grids.WaveGrid`, whose users report what here is released.
+
+That model is of a population. The users who were counted are as if drawn from it: their own table
+lies between what it expects and the noisy one. As numbers of both kinds are nearly normal, with the
+covariances S of drawing users and K of the noise, its mean is N p + S (S + K)^-1 (y - N p).
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -20,6 +25,7 @@ import numpy as np
 
 from frequency.core import Answer, ConfidenceInterval, cut, normal_quantile
 from frequency.exceptions import UnknownVariance
+from frequency.postprocess import norm_sub
 from frequency.schema import Domain, Schema
 from frequency.schema.numeric import Ordered
 from mechdesign.base import Floats, Integers, shown
@@ -27,16 +33,17 @@ from mechdesign.exceptions import MechanismError
 from rangeq.central.answers import Errors, TableAnswers
 from rangeq.central.inputs import Query
 from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
-from rangeq.core import Told
+from rangeq.core import Told, contrasts, cumulated
 
 if TYPE_CHECKING:
     from rangeq.grids import WaveEstimate
+    from rangeq.grids.wavegrid.distributions import Axis
     from rangeq.grids.wavegrid.likelihoods import PairLikelihood
 
 #: The most cells along an attribute with a posterior.
 MOST_CELLS = 1 << 9
 
-#: As many users as none is a sample of: the shares are those of the users who were counted.
+#: As many users as none is a sample of: what drawing users adds is in the shares' variances.
 _EVERYBODY = 1 << 62
 
 _KNOWN = 1e-9  # the part of a largest eigenvalue below which a variance is none
@@ -276,7 +283,7 @@ def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> Poster
         told.grams,
         told.pairs(),
     )
-    shares = estimated(domain, _EVERYBODY, likelihoods, categorical)
+    shares = told.counted(estimated(domain, _EVERYBODY, likelihoods, categorical))
     return PosteriorEstimate(estimate.mechanism, shares, users, told.total)
 
 
@@ -295,14 +302,18 @@ class ReleasedNoise:
         self._estimate, self._users = estimate, users
         self._sizes = estimate.mechanism.sizes
         self._errors = estimate.mechanism.errors
-        along = [self._covariance(place) for place in range(len(self._sizes))]
-        self._counts = [self._table((place,)) for place in range(len(self._sizes))]
-        self._precisions = [np.asarray(np.linalg.inv(covariance)) for covariance in along]
-        self.total = float(along[0].sum())
+        places = range(len(self._sizes))
+        self._counts = [self._table((place,)) for place in places]
+        self._noise = [self._covariance(place) for place in places]
+        self.total = float(self._noise[0].sum())
         # What both margins say of an interaction is taken off on both sides
-        self._centred = [_centred(covariance) for covariance in along]
+        self._apart = [contrasts(covariance) for covariance in self._noise]
+        self._traces = [float(np.trace(apart)) for apart in self._apart]
         #: For each attribute G, the inverse of its contrasts' covariances.
-        self.grams = [_pseudo_inverse(contrasts) for contrasts in self._centred]
+        self.grams = [_pseudo_inverse(apart) for apart in self._apart]
+        # Of each pair that was released its table, and the variance of its interaction in units of
+        # the product of both contrasts' covariances
+        self._pairs: dict[tuple[int, int], tuple[Floats, float]] = {}
 
     def _boxes(self, places: Mapping[int, tuple[Any, Any]]) -> tuple[Integers, Integers]:
         """Boxes of these ends along some attributes, and of all others whole."""
@@ -332,9 +343,13 @@ class ReleasedNoise:
         return np.diff(np.diff(prefixes, axis=0), axis=1)
 
     def alone(self, place: int, apart: int) -> Told:
-        """The likelihood of an attribute's frequencies."""
-        precision = self._precisions[place]
-        scores = self._users * (precision @ self._counts[place])
+        """The likelihood of an attribute's frequencies in the population."""
+        # Rough frequencies for what drawing the users adds, as evidence is about the population
+        counts, even = self._counts[place], 1 / self._sizes[place]
+        rough = (norm_sub(counts / self._users) + even) / 2
+        drawing = self._users * _of_drawing(rough)
+        precision = np.asarray(np.linalg.inv(self._noise[place] + drawing))
+        scores = self._users * (precision @ counts)
         return Told(scores, self._users**2 * precision, np.ones(len(scores)), apart)
 
     def pairs(self) -> Iterator[PairLikelihood]:
@@ -346,12 +361,56 @@ class ReleasedNoise:
             if min(self._sizes[j], self._sizes[k]) == 1:
                 continue
             with suppress(UnanswerableQuery):
-                variance = self._variance(j, k)
+                noise, table = self._variance(j, k), self._table((j, k))
+                self._pairs[j, k] = table, noise
                 left, right = self.grams[j], self.grams[k]
-                precision = self._users**2 / variance
-                scores = precision / self._users * (left @ self._table((j, k)) @ right)
+                # With what drawing the users adds, in the same proportions
+                drawing = self._users * (1 - 1 / len(left)) * (1 - 1 / len(right))
+                variance = noise + drawing / (self._traces[j] * self._traces[k])
+                scores = self._users / variance * (left @ table @ right)
                 nothing = Halves(np.ones(len(left)), np.ones(len(right)), 0.0, 0.0)
-                yield PairLikelihood((j, k), scores, precision, nothing)
+                yield PairLikelihood((j, k), scores, self._users**2 / variance, nothing)
+
+    def counted(self, population: WaveEstimate) -> WaveEstimate:
+        """Return the distribution of the users who were counted, given that of the population."""
+        from rangeq.grids import WaveEstimate
+        from rangeq.grids.wavegrid.distributions import CountedJoint, FittedJoint
+
+        axes = [self._counted_axis(place, axis) for place, axis in enumerate(population.axes)]
+        joints = dict(population.joints)
+        for (j, k), (table, noise) in self._pairs.items():
+            joint = joints[j, k]
+            assert isinstance(joint, FittedJoint)
+            rows, columns = (axes[place].groups for place in (j, k))
+            sides = [
+                np.diag(_merged(self._apart[place], groups, groups))
+                for place, groups in ((j, rows), (k, columns))
+            ]
+            joints[j, k] = CountedJoint.of(
+                joint,
+                (axes[j].mass, axes[k].mass),
+                contrasts(_merged(table, rows, columns) / self._users),
+                noise / self._users**2 * np.outer(*sides),
+                self._users,
+            )
+        return WaveEstimate(
+            population.attributes, population.n, axes, joints, population.categorical
+        )
+
+    def _counted_axis(self, place: int, axis: Axis) -> Axis:
+        """The distribution of an attribute among the users who were counted."""
+        noise, expected = self._noise[place], axis.line.cells
+        drawing = self._users * _of_drawing(expected)
+        # Normal noise and normal draws: the mean lies between the expected and the noisy counts
+        gain = np.linalg.solve(noise + drawing, drawing).T
+        counts = self._users * expected + gain @ (self._counts[place] - self._users * expected)
+        cells = norm_sub(counts / counts.sum())
+        rest = np.eye(len(cells)) - gain
+        covariance = (gain @ noise) / self._users**2 + rest @ axis.changes @ rest.T
+        covariance = (covariance + covariance.T) / 2
+        mass: Floats = np.bincount(axis.groups, cells).astype(np.float64)
+        line = replace(axis.line, cells=cells)
+        return axis._replace(line=line, covariance=cumulated(covariance), mass=mass)
 
     def _variance(self, j: int, k: int) -> float:
         """The variance of an interaction, in units of the product of both contrasts' own."""
@@ -361,14 +420,21 @@ class ReleasedNoise:
         cells = np.indices((rows, columns)).reshape(2, -1)
         ends = {j: (cells[0], cells[0]), k: (cells[1], cells[1])}
         every = float(self._errors.variance(*self._boxes(ends)).sum())
-        own = [float(np.trace(self._centred[place])) for place in (j, k)]
-        margins = own[0] / columns + own[1] / rows + self.total / (rows * columns)
-        return max(every - margins, _KNOWN * every) / (own[0] * own[1])
+        first, second = self._traces[j], self._traces[k]
+        margins = first / columns + second / rows + self.total / (rows * columns)
+        return max(every - margins, _KNOWN * every) / (first * second)
 
 
-def _centred(matrix: Floats) -> Floats:
-    rows = matrix - matrix.mean(axis=0)
-    return np.asarray(rows - rows.mean(axis=1)[:, None])
+def _of_drawing(shares: Floats) -> Floats:
+    """The covariance of counts of users who are drawn with these shares, per user."""
+    return np.asarray(np.diag(shares) - np.outer(shares, shares))
+
+
+def _merged(table: Floats, rows: Integers, columns: Integers) -> Floats:
+    """The sums of a table's cells in groups of neighbours: the numbers of groups, from 0 up."""
+    for axis, groups in enumerate((rows, columns)):
+        table = np.add.reduceat(table, np.flatnonzero(np.diff(groups, prepend=-1)), axis=axis)
+    return table
 
 
 def _pseudo_inverse(matrix: Floats) -> Floats:

@@ -1,4 +1,4 @@
-from .boxes import BoxSums, BoxTree, cumulated, halved, tree_over
+from .boxes import BoxSums, BoxTree, contrasts, cumulated, halved, tree_over
 from .density import (
     CATEGORIES,
     FEW,
@@ -94,6 +94,7 @@ __all__ = [
     "climb",
     "consistent",
     "contrast_precisions",
+    "contrasts",
     "cumulated",
     "even_rmse",
     "halved",

@@ -169,6 +169,13 @@ class BoxSums:
         return total
 
 
+def contrasts(table: Floats) -> Floats:
+    """Return what a table says beyond its sums along each axis: it sums to 0 along all of them."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
 def cumulated(values: npt.NDArray[Any], axes: Sequence[int] | None = None) -> npt.NDArray[Any]:
     """Return sums of what is before each place along some axes, longer by one; None: along all."""
     along = range(values.ndim) if axes is None else axes

@@ -23,7 +23,7 @@ from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import Hierarchy, Wavelet
-from rangeq.central.inputs import LARGEST_MARGINALS, checked_shape
+from rangeq.central.inputs import LARGEST_MARGINALS, MarginalCounts, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -141,7 +141,7 @@ class StrategyDesign:
         return self.variance / self.continuous_bound - 1
 
     def release(
-        self, counts: npt.ArrayLike, rng: np.random.Generator | None = None
+        self, counts: npt.ArrayLike | MarginalCounts, rng: np.random.Generator | None = None
     ) -> MatrixEstimate:
         """Release a histogram once: see `MatrixMechanism.release`.
 

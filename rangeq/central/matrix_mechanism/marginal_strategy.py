@@ -40,6 +40,7 @@ from rangeq.central.matrix_mechanism.strategy import (
     sum_of_parts,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
+from rangeq.core import contrasts
 
 _UNANSWERABLE = "a query does not follow from the marginals that the strategy measures"
 
@@ -167,7 +168,7 @@ class MarginalStrategy(ViewStrategy):
     def normal(self, cells: Floats) -> Floats:
         # P_S of the cells, times lambda_S: the residual is that of sums, of as many cells
         parts = {
-            view: self._precisions[view] * self._beyond(view) * residual(sums)
+            view: self._precisions[view] * self._beyond(view) * contrasts(sums)
             for view in self._precisions
             for sums in [cells.sum(axis=self._others(view))]
         }
@@ -185,7 +186,7 @@ class MarginalStrategy(ViewStrategy):
                 summed = math.prod(table.shape[axis] for axis in others)
                 # Each estimate of the residual counts as its precision
                 told = (weight * factor) ** 2 / summed / self._precisions[part]
-                known = residual(table.sum(axis=others)) * (told / (weight * factor))
+                known = contrasts(table.sum(axis=others)) * (told / (weight * factor))
                 parts[part] = parts[part] + known if part in parts else known
         return parts
 
@@ -220,7 +221,7 @@ class MarginalStrategy(ViewStrategy):
         known = total = 0.0
         for view, precision in self._precisions.items():
             # P_S of the query: the residual of its sums, over so many equal cells
-            norm = float((residual(query.sum(axis=self._others(view))) ** 2).sum())
+            norm = float((contrasts(query.sum(axis=self._others(view))) ** 2).sum())
             known += norm / self._beyond(view)
             total += norm / self._beyond(view) ** 2 / precision
         if not self.full_rank:
@@ -256,13 +257,6 @@ class MarginalStrategy(ViewStrategy):
         cells = math.prod(self.sizes)
         of = f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
         return f"<MarginalStrategy of {len(self.views)} {what}, {self.rows} numbers of {of}>"
-
-
-def residual(table: Floats) -> Floats:
-    """Return what a table says beyond its sums: it sums to 0 along every axis."""
-    for axis in range(table.ndim):
-        table = table - table.mean(axis=axis, keepdims=True)
-    return table
 
 
 def require_products(

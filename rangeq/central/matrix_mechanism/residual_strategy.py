@@ -45,7 +45,7 @@ from rangeq.central.matrix_mechanism.strategy import (
     sum_of_parts,
 )
 from rangeq.central.matrix_mechanism.workload import Workload
-from rangeq.core import cumulated
+from rangeq.core import contrasts, cumulated
 
 _NULL = 1e-10  # eigenvalues below it, relative to the largest, are taken for 0
 
@@ -319,7 +319,7 @@ def tells_differences(workload: Workload) -> bool:
         if size > 1 and not all(query_set.exchangeable for query_set in queries):
             # Divided by their traces, so that no term's scale hides the differences that another
             # one asks
-            parts = [_centred(query_set.gram / np.trace(query_set.gram)) for query_set in queries]
+            parts = [contrasts(query_set.gram / np.trace(query_set.gram)) for query_set in queries]
             values = np.linalg.eigvalsh(np.sum(parts, axis=0))
             # The least eigenvalue is that of the mean, 0 up to rounding; the next one must be clear
             # of it, or the optimum along this attribute has not rank n - 1, as `residual_optimum`
@@ -338,12 +338,12 @@ def residual_optimum(
     views = subsets(tuple(i for i in places if sizes[i] > 1))
     weights = np.array([term.weight for term in terms])
     means = np.array([[queries.total / queries.size for queries in term.factors] for term in terms])
-    centred = [[_centred(term.factors[i].gram) for term in terms] for i in places]
+    centred = [[contrasts(term.factors[i].gram) for term in terms] for i in places]
     # The start are the residuals of marginals: I - J/n has the diagonal 1 - 1/n, which is 0 for one
     # cell. Sides whose cells are all alike stay there: by symmetry it is their optimum
     sides = [
         _Side(
-            _centred(np.eye(n)) / max(1 - 1 / n, 0.5),
+            contrasts(np.eye(n)) / max(1 - 1 / n, 0.5),
             all(term.factors[i].exchangeable for term in terms),
         )
         for i, n in enumerate(sizes)
@@ -383,16 +383,10 @@ def residual_optimum(
             )
             gram = sum(w * part for w, part in zip(factors, centred[i], strict=True))
             # The iteration rescales rows and columns, which may bring the mean back in
-            optimum = _centred(optimal_gram(gram, tolerance, rank=sizes[i] - 1).gram)
+            optimum = contrasts(optimal_gram(gram, tolerance, rank=sizes[i] - 1).gram)
             sides[i] = sides[i]._replace(gram=optimum / np.diag(optimum).max())
             errors[:, i] = _errors(sides[i].gram, centred[i])
     return _rounded(sides, shares, bits)
-
-
-def _centred(matrix: Floats) -> Floats:
-    """Project a matrix on what is orthogonal to the mean: (I - J/n) G (I - J/n)."""
-    rows = matrix - matrix.mean(axis=0)
-    return rows - rows.mean(axis=1)[:, None]
 
 
 def _errors(gram: Floats, queries: list[Floats]) -> list[float]:

@@ -13,7 +13,7 @@ import scipy
 
 from frequency.postprocess import norm_sub
 from mechdesign.base import Floats, Items
-from rangeq.core import Density, cumulated
+from rangeq.core import Density, contrasts, cumulated
 from rangeq.grids.cells import Edges
 from rangeq.grids.fitting import Line, nonnegative, with_margins
 from rangeq.grids.wavegrid.interactions import Pair, scaled_to
@@ -26,6 +26,10 @@ COARSE = 64
 # The weight of length in the measure that coarse cells have equal shares of: none is much longer
 # than 1/19 of the domain.
 _EVEN = 0.3
+
+# The part of what independent attributes have in a cell that is its share at least, when the users
+# are drawn.
+_RULED_OUT = 0.1
 
 _TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
@@ -143,6 +147,10 @@ class Joint(ABC):
     @abstractmethod
     def reordered(self, rows: Items, columns: Items) -> Joint:
         """The distribution with cells in another order: the cells' numbers, shape (cells,) each."""
+
+    def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> Joint:
+        """Draw another distribution that is as likely, with these margins, if that is known."""
+        return self
 
     @cached_property
     def table(self) -> Floats:
@@ -329,7 +337,7 @@ class FittedJoint(Joint):
         # of its mean and variance
         joint = np.outer(rows, columns)
         if explanation.implied and self.implied:
-            joint = scaled_to(np.log(self.implied.drawn(rng)), rows, columns)[0]
+            joint = scaled_to(np.log(self.implied.changed(rng)), rows, columns)[0]
         if explanation.fit.theta.size:
             theta = rng.multivariate_normal(
                 np.zeros(explanation.fit.theta.size), explanation.fit.covariance
@@ -402,7 +410,7 @@ class ImpliedJoint(Joint):
             total += joint.variance_of(weights.T if swapped else weights)
         return total
 
-    def drawn(self, rng: np.random.Generator) -> Floats:
+    def changed(self, rng: np.random.Generator) -> Floats:
         """Another distribution that is as likely: shape (cells, cells), all above 0."""
         cells = self.cells
         for joint, first, second, swapped in self.links:
@@ -416,6 +424,87 @@ class ImpliedJoint(Joint):
             for link in self.links
         )
         return ImpliedJoint(self.cells[np.ix_(rows, columns)], links)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedJoint(Joint):
+    """The distribution of a pair among users who were all counted, not of what they were drawn of.
+
+    Each cell lies between what a distribution of the population has and what was counted, as their
+    variances say: that of so many users who are drawn, and that of the noise.
+    """
+
+    population: FittedJoint
+    own: tuple[Floats, Floats]  # the distribution of each attribute among these users
+    cells: Floats  # shape (cells, cells)
+    expected: Floats  # the part of each cell that is the population's: (cells, cells)
+    left: Floats  # the variance that each cell has beside that: (cells, cells)
+
+    @classmethod
+    def of(
+        cls,
+        population: FittedJoint,
+        own: tuple[Floats, Floats],
+        interaction: Floats,
+        noise: Floats,
+        users: float,
+    ) -> CountedJoint:
+        """The distribution that follows from an unbiased interaction and its variances."""
+        # A model may take cells for empty that hold some users all the same
+        mean = np.maximum(population.mean, _RULED_OUT * np.outer(*population.margins))
+        drawn = mean / users
+        told = drawn / np.maximum(drawn + noise, _TINY)
+        # What margins add has been told by themselves; of the rest, too, only what no margin has
+        apart = told * (interaction - contrasts(population.mean))
+        rows, columns = population.margins
+        cells = population.mean + contrasts(apart)
+        cells = cells + np.outer(own[0] - rows, columns) + np.outer(own[0], own[1] - columns)
+        return cls(population, own, cells, 1 - told, told * noise)
+
+    @cached_property
+    def mean(self) -> Floats:
+        return self.cells
+
+    @property
+    def margins(self) -> tuple[Floats, Floats]:
+        return self.own
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        """Sums before corners of the variances, and of what is the population's."""
+        weight = np.maximum(self.population.mean, 0.0)
+        return cumulated(self.left), np.stack(
+            [cumulated(weight * self.expected), cumulated(weight)]
+        )
+
+    def variances(self, rows: tuple[Floats, Floats], columns: tuple[Floats, Floats]) -> Floats:
+        left, both = self._sums
+        part, whole = rectangle(both, rows, columns)
+        share = np.clip(part / np.maximum(whole, _TINY), 0.0, 1.0)
+        return share**2 * self.population.variances(rows, columns) + np.maximum(
+            rectangle(left, rows, columns), 0.0
+        )
+
+    def variance_of(self, region: Floats) -> float:
+        expected = self.population.variance_of(region * self.expected)
+        return expected + float((region**2 * self.left).sum())
+
+    def drawn(self, rows: Floats, columns: Floats, rng: np.random.Generator) -> ImpliedJoint:
+        """Draw another distribution that is as likely, with these margins."""
+        change = self.population.drawn(*self.population.margins, rng).cells - self.population.table
+        cells = self.cells + self.expected * change
+        cells = cells + np.sqrt(self.left) * rng.normal(size=cells.shape)
+        return ImpliedJoint(with_margins(nonnegative(cells), rows, columns))
+
+    def reordered(self, rows: Items, columns: Items) -> CountedJoint:
+        both = np.ix_(rows, columns)
+        return CountedJoint(
+            self.population.reordered(rows, columns),
+            (self.own[0][rows], self.own[1][columns]),
+            self.cells[both],
+            self.expected[both],
+            self.left[both],
+        )
 
 
 def balanced(frequencies: Floats, most: int, apart: int = 0) -> Items:

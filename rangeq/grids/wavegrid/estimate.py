@@ -27,7 +27,6 @@ from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting import weighted_update
 from rangeq.grids.wavegrid.distributions import (
     Axis,
-    FittedJoint,
     Joint,
     along,
     at,
@@ -124,8 +123,6 @@ class WaveEstimate(ConjunctionEstimate):
         axes = [axis.drawn(rng) for axis in self.axes]
         joints = {
             (j, k): joint.drawn(axes[j].mass, axes[k].mass, rng)
-            if isinstance(joint, FittedJoint)
-            else joint
             for (j, k), joint in self.joints.items()
         }
         return WaveEstimate(self.attributes, self.reports, axes, joints, self.categorical)

@@ -8,6 +8,7 @@ import pytest
 
 from frequency import Between
 from frequency.exceptions import UnknownVariance
+from frequency.postprocess import norm_sub
 from frequency.schema import Categorical, Numeric, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from rangeq.central import (
@@ -24,6 +25,7 @@ from rangeq.central import (
     workload_optimal,
 )
 from rangeq.central.posterior import ReleasedNoise
+from rangeq.core import KERNELS, posterior_densities
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
 CELLS = 32
@@ -135,15 +137,22 @@ def test_the_likelihood_is_that_of_the_covariances_written_out(estimate):
     noise = ReleasedNoise(estimate, users)
     for place, size in enumerate(sizes):
         told = noise.alone(place, 0)
-        covariance = np.linalg.inv(told.precision) * users**2
+        # Of noise and of drawing the users
+        rough = (norm_sub(estimate.counts.sum(axis=others(sizes, place)) / users) + 1 / size) / 2
+        drawing = users * (np.diag(rough) - np.outer(rough, rough))
+        covariance = np.linalg.inv(told.precision) * users**2 - drawing
         for weights in np.random.default_rng(1).integers(0, 2, (4, size)):
             product = [np.ones(n) for n in sizes]
             product[place] = weights.astype(float)
             expected = errors.variance_of(product)
             assert weights @ covariance @ weights == pytest.approx(expected, rel=1e-6, abs=1e-9)
-        others = tuple(i for i in range(len(sizes)) if i != place)
         counts = np.linalg.solve(told.precision, told.scores) * users
-        assert counts == pytest.approx(estimate.counts.sum(axis=others), rel=1e-6, abs=1e-6)
+        expected = estimate.counts.sum(axis=others(sizes, place))
+        assert counts == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def others(sizes, *places):
+    return tuple(i for i in range(len(sizes)) if i not in places)
 
 
 def test_a_tree_without_inference_has_the_posterior_of_the_same_numbers_with_it():
@@ -177,7 +186,10 @@ def test_pairs_have_the_covariance_of_the_product_of_their_contrasts(strategy):
         product = [np.ones(n) for n in strategy.sizes]
         product[j], product[k] = u - u.mean(), v - v.mean()
         expected = mechanism.errors.variance_of(product)
-        found = users**2 / pair.precision * (u @ left @ u) * (v @ right @ v)
+        # Less what drawing the users adds, in the same proportions
+        parts = [(1 - 1 / len(side)) / np.trace(side) for side in (left, right)]
+        variance = users**2 / pair.precision - users * np.prod(parts)
+        found = variance * (u @ left @ u) * (v @ right @ v)
         assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -283,3 +295,45 @@ def test_what_has_no_posterior_is_said(design):
     nobody = design.mechanism.estimate(np.full(design.mechanism.strategy.rows, -5))
     with pytest.raises(NoPosterior, match="noise hides that there are any"):
         nobody.posterior()
+
+
+def test_the_table_that_was_counted_lies_between_its_population_and_the_noisy_one():
+    """Of normal draws and normal noise, as the conditional distribution of both together."""
+    rng = np.random.default_rng(11)
+    truth = rng.multinomial(4000, np.full(12, 1 / 12))
+    mechanism = workload_optimal("cells", 12, ZCDP("1/200"))
+    estimate = mechanism.release(truth, rng)
+    posterior, users = estimate.posterior(), estimate.n
+    noise = ReleasedNoise(estimate, users)
+    told = noise.alone(0, 0)
+    (density,) = posterior_densities([told], KERNELS)
+    expected = users * density.frequencies
+    drawing = users * (np.diag(density.frequencies) - np.outer(*[density.frequencies] * 2))
+    covariance = np.eye(12) * float(estimate.variances[0])
+    joint = np.block([[drawing, drawing], [drawing, drawing + covariance]])
+    gain = joint[:12, 12:] @ np.linalg.inv(joint[12:, 12:])
+    mean = expected + gain @ (estimate.counts - expected)
+    assert posterior.counts == pytest.approx(mean * users / mean.sum(), rel=1e-6)
+    given = joint[:12, :12] - gain @ joint[12:, :12]
+    rest = np.eye(12) - gain
+    given = given + users**2 * rest @ density.covariance @ rest.T
+    whole = float(estimate.answer(Between(0, 11)).variance)
+    shares = posterior.counts / users
+    assert posterior.variances == pytest.approx(np.diag(given) + whole * shares**2, rel=1e-6)
+
+
+@pytest.mark.parametrize(("users", "epsilon"), [(2000, "0.5"), (50_000, "2")])
+def test_intervals_of_independent_attributes_hold_though_their_table_is_a_draw(users, epsilon):
+    """The model knows them for independent; what a table holds by chance is not in it."""
+    rng = np.random.default_rng(12)
+    truth = rng.multinomial(users, np.full(64, 1 / 64)).reshape(8, 8)
+    mechanism = posterior_optimal((8, 8), ApproximateDP(epsilon, "1e-6"), users)
+    cells, held, errors = np.indices((8, 8)).reshape(2, -1), [], []
+    for seed in range(10):
+        posterior = mechanism.release(truth, np.random.default_rng(seed)).posterior()
+        answer = posterior.answer({0: cells[0], 1: cells[1]})
+        low, high = answer.interval()
+        held.append(np.mean((low <= truth.ravel()) & (truth.ravel() <= high)))
+        errors.append(np.mean((answer.value - truth.ravel()) ** 2 / answer.variance))
+    assert 0.9 < np.mean(held) < 0.995
+    assert 0.5 < np.mean(errors) < 1.5

@@ -1,6 +1,6 @@
 """AIM by its authors' scripts, for `benchmarks/curators.py`: run by a Python that has mbi.
 
-python aim.py PEOPLE SCRIPTS EPSILON DELTA RUNS ROUNDS MODEL
+python aim_of_mbi.py PEOPLE SCRIPTS EPSILON DELTA RUNS ROUNDS MODEL
 
 Prints as JSON the mean total variation of all two-way marginals, and the seconds, of each run. The
 scripts are older than mbi 2.0: its mirror descent is a class now, its cliques are a tuple, and
