@@ -12,14 +12,10 @@ from .inputs import (
     count_marginals,
 )
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
-from .matrix_mechanism.design import (
-    StrategyDesign,
-    least_cell_variance,
-    posterior_optimal,
-    workload_optimal,
-)
+from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
 from .matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
+from .matrix_mechanism.posterior_design import posterior_optimal
 from .matrix_mechanism.residual_strategy import ResidualStrategy
 from .matrix_mechanism.spectral_strategy import SpectralStrategy
 from .matrix_mechanism.staircase_strategy import StaircaseStrategy

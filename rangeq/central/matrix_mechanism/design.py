@@ -11,19 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign.base import Floats, ProgressMeter, shown
+from mechdesign.base import Floats, ProgressMeter
 from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import Hierarchy, Wavelet
-from rangeq.central.inputs import LARGEST_MARGINALS, MarginalCounts, checked_shape
+from rangeq.central.inputs import MarginalCounts, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -40,7 +39,6 @@ from rangeq.central.matrix_mechanism.several_attributes import (
     least_error,
     marginal_optimum,
     marginal_weights,
-    marginals_for_posterior,
     product_for_laplace_noise,
     product_optimum,
 )
@@ -314,60 +312,6 @@ def workload_optimal(
     return StrategyDesign(asked, mechanism, least * least_cell_variance(promise), least * unit)
 
 
-def posterior_optimal(
-    domain: int | Sequence[int], promise: Promise, users: float
-) -> MatrixMechanism:
-    """The total, single attributes and pairs that are measured for a release's posterior.
-
-    What `workload_optimal` designs for marginals has the least variance of unbiased answers. Those
-    of `CentralEstimate.posterior` need tables of pairs only where these tell more than the prior:
-    at low epsilon and of few users most of the budget is for single attributes. How much is found
-    by the predicted risk over populations with hardly any dependence of two attributes, with some,
-    and with much. All pairs are measured, and unbiased answers follow for all of them.
-
-    Parameters
-    ----------
-    domain : sequence of int
-        The number of cells along each attribute, of up to 100: two of more than one.
-    promise : Privacy, ZCDP or ApproximateDP
-        What a release keeps, for one user more or less.
-    users : float
-        How many there are, about, from what is public: at least 1. No data enter the design.
-
-    Returns
-    -------
-    MatrixMechanism
-        Its `MarginalStrategy` measures residuals with Gaussian noise, and with Laplace noise
-        counts.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Another domain or promise, or a number of users that is none.
-
-    Examples
-    --------
-    >>> from mechdesign.accounting import ApproximateDP
-    >>> mechanism = posterior_optimal((10, 10, 2), ApproximateDP(1, "1e-9"), users=5000)
-    >>> mechanism.strategy.rows, mechanism.audit().holds
-    (163, True)
-    """
-    sizes = checked_shape(domain, LARGEST_MARGINALS)
-    if not (isinstance(users, Real) and math.isfinite(users) and users >= 1):
-        raise ValueError(f"users must be a number of at least 1, got {shown(users)}")
-    if sum(size > 1 for size in sizes) < 2:
-        raise ValueError(f"of {shown(sizes)} cells there are no pairs of attributes to measure")
-    if isinstance(promise, Privacy):
-        unit, power, bits = 2 / promise.epsilon**2, 2, MOST_BITS
-    elif isinstance(promise, (ZCDP, ApproximateDP)):
-        unit, power, bits = float(promise.noise_ratio), 1, _bits(promise.noise_ratio)
-    else:
-        raise TypeError(
-            f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
-        )
-    return MatrixMechanism(marginals_for_posterior(sizes, unit / users**2, power, bits), promise)
-
-
 def _noise(asked: Workload, promise: Promise) -> str:
     """Name what a strategy depends on of a promise."""
     if isinstance(promise, Privacy):
@@ -378,7 +322,7 @@ def _noise(asked: Workload, promise: Promise) -> str:
     if ratio < 1 and asked.cells <= _LARGEST_STAIRCASE:  # and so little noise has other optima
         return f"Gaussian, {ratio}"
     # Two promises of the same bits have the same design, and share a file
-    bits = min(_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else _bits(ratio)
+    bits = min(entry_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else entry_bits(ratio)
     return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else bits}"
 
 
@@ -406,12 +350,12 @@ def _for_continuous_noise(
     if size > _LARGEST_DENSE and weights is not None:
         return _spectral(asked, weights, ratio), least_path_error(*weights, size) * _DOWN
     if exchangeable(asked) and len(asked.sizes) > 1:
-        return marginal_optimum(asked, _bits(ratio))
+        return marginal_optimum(asked, entry_bits(ratio))
     _require_short(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
-        several: list[Strategy] = [product_optimum(asked, tolerance, _bits(ratio))]
+        several: list[Strategy] = [product_optimum(asked, tolerance, entry_bits(ratio))]
         if len(asked.terms) > 1 and tells_differences(asked):
-            several.append(residual_optimum(asked, tolerance, _bits(ratio)))
+            several.append(residual_optimum(asked, tolerance, entry_bits(ratio)))
         # Both are only local optima over different families: the better one is taken, at equal
         # sensitivity
         best = min(
@@ -421,11 +365,11 @@ def _for_continuous_noise(
     gram, error = gram_of(asked)
     basis = basis_of(asked)
     optimum = optimal_gram(gram, tolerance, error, len(basis))
-    bits = min(_bits(ratio), SCALE_BITS)
+    bits = min(entry_bits(ratio), SCALE_BITS)
     return DenseStrategy.of_gram(optimum.gram, basis, asked.sizes, bits), optimum.bound
 
 
-def _bits(ratio: Fraction) -> int:
+def entry_bits(ratio: Fraction) -> int:
     """The bits of entries for which noise of this ratio to squared norms can still be drawn."""
     # sigma^2 = ratio times the squared norm must not pass the largest variance that is drawn: so
     # norms, and with them entries, have a largest size

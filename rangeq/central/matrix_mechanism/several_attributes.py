@@ -20,9 +20,7 @@ noise, and good weights of marginals under Laplace noise: see
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -148,126 +146,6 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
         if view in spectrum and not any(set(view) <= set(other) for other in kept):
             kept[view] = weight
     return MarginalStrategy(sizes, list(kept), list(kept.values()))
-
-
-# ------------------------------------------------------------------------------------------------
-# Marginals for the posterior: how much of the budget each set of attributes has.
-#
-# The posterior does not need what its prior knows: at low epsilon noisy tables of pairs tell
-# nothing, and single attributes everything. So the predicted risk is made small and not a variance:
-# of populations whose shares are (1 + sum of g_a e_a) / cells, for orthonormal functions e_a along
-# each attribute and products of two of them, with independent coefficients g_a whose variances fall
-# with the square of a. A coefficient of prior variance p that is measured with the variance v is
-# known to within p v / (p + v). The budgets b_S, of sum 1, are found by steps of b_S in proportion
-# to b_S times a power of the risk's slope in log b_S: a fixed point is a stationary point.
-
-
-#: The squares of all interactions of a pair, relative to shares that are even: from hardly any
-#: dependence to much. The predicted risk is the geometric mean over these.
-_DEPENDENCE = (0.02, 0.2, 2.0)
-
-_SPARED = 0.1  # the least budget, in even ones
-
-_STEPS = 60  # towards the budgets
-
-
-def marginals_for_posterior(
-    sizes: Sequence[int], unit: float, power: int, bits: int = MOST_BITS
-) -> MarginalStrategy:
-    """Return totals, single attributes and pairs for the least predicted risk of the posterior.
-
-    ``unit`` is the variance of the noise of one number with all of the budget, in squared shares of
-    the users. It is in proportion to budget^-``power``: 1 for Gaussian noise, of which residuals
-    are measured, and 2 for Laplace noise, of which counts are.
-    """
-    wide = [i for i, n in enumerate(sizes) if n > 1]
-    views: list[View] = [(), *((i,) for i in wide), *combinations(wide, 2)]
-    shapes = [tuple(sorted(sizes[i] for i in view)) for view in views]
-    budgets = _budgets(Counter(shapes), unit, power)
-    weights = []
-    for shape in shapes:
-        # A column of a residual of weight w has the squared norm w^2 prod n (n - 1)
-        share = budgets[shape]
-        if power == 1:
-            share = math.sqrt(share / math.prod(n * (n - 1) for n in shape))
-        weights.append(max(1, round(2.0 ** min(bits, _BITS) * share)))
-    return MarginalStrategy(sizes, views, weights, power == 1)
-
-
-def _budgets(shapes: Mapping[View, int], unit: float, power: int) -> dict[View, float]:
-    """The budget of each total, attribute and pair, by its sizes, of which there are so many."""
-    falling = {}
-    for n in {n for shape in shapes for n in shape}:
-        squares = np.arange(1, n, dtype=np.float64) ** -2.0
-        falling[n] = squares / squares.sum()
-    sources = {shape: _sources(shape, shapes, power) for shape in shapes}
-    even = 1 / sum(shapes.values())
-    budgets = dict.fromkeys(shapes, even)
-    for _ in range(_STEPS):
-        told = {
-            shape: {other: factor * budgets[other] ** power for other, factor in from_.items()}
-            for shape, from_ in sources.items()
-        }
-        variances = {shape: unit / sum(parts.values()) for shape, parts in told.items()}
-        # Relative to even shares, in which a table of q cells has q times the square
-        lower: dict[View, tuple[float, float]] = {
-            shape: _left(falling[shape[0]], variances[shape] * shape[0])
-            for shape in shapes
-            if len(shape) == 1
-        }
-        lower[()] = variances[()], variances[()]
-        slopes = dict.fromkeys(shapes, 0.0)
-        for dependence in _DEPENDENCE:
-            risk, own = 0.0, dict.fromkeys(shapes, 0.0)
-            for pair, many in shapes.items():
-                if len(pair) < 2:
-                    continue
-                prior: Floats = dependence * np.outer(*(falling[n] for n in pair)).ravel()
-                parts = [
-                    (pair, _left(prior, variances[pair] * math.prod(pair))),
-                    *((shape, lower[shape]) for shape in ((), *((n,) for n in pair))),
-                ]
-                root = math.sqrt(sum(left for _, (left, _) in parts))
-                risk += many * root
-                for shape, (_, slope) in parts:
-                    own[shape] += many * slope / root
-            for shape, slope in own.items():
-                for other, part in told[shape].items():
-                    share = part * variances[shape] / unit
-                    slopes[other] += share * slope / (risk * shapes[other])
-        # None goes to 0: what is not measured could not be answered, however much it depends
-        raised = {
-            shape: max(budget * (slopes[shape] / budget) ** (1 / (power + 1)), _SPARED * even)
-            for shape, budget in budgets.items()
-        }
-        total = math.fsum(raised[shape] * count for shape, count in shapes.items())
-        budgets = {shape: value / total for shape, value in raised.items()}
-    return budgets
-
-
-def _sources(shape: View, shapes: Mapping[View, int], power: int) -> dict[View, float]:
-    """What of each budget tells of a set of attributes of this shape, by the shape of its own."""
-    if power == 1:  # residuals tell of nothing else, and have columns of a squared norm below 1
-        return {shape: 1 / math.prod(1 - 1 / n for n in shape)}
-    if len(shape) == 2:
-        return {shape: 1.0}
-    told = {shape: 1.0}
-    for other, many in shapes.items():
-        beyond = list(other)
-        if len(other) <= len(shape) or (shape and shape[0] not in other):
-            continue
-        if shape:
-            beyond.remove(shape[0])
-            many = shapes[tuple(beyond)] - (tuple(beyond) == shape)
-        # A sum of n counts has n times the variance
-        told[other] = many / math.prod(beyond)
-    return told
-
-
-def _left(prior: Floats, variance: float) -> tuple[float, float]:
-    """The sum of posterior variances of coefficients, and its slope in the logarithm of v."""
-    known = prior / (prior + variance)
-    return float((known * variance).sum()), float((known**2 * variance).sum())
 
 
 def _spectrum(workload: Workload) -> dict[View, float]:
