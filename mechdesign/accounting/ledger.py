@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
-
-from filelock import FileLock
 
 from mechdesign.accounting.account import (
     Account,
@@ -33,6 +30,7 @@ from mechdesign.base import (
     aligned,
     intact,
     list_of,
+    locked,
     optional,
     printable,
     record,
@@ -228,7 +226,7 @@ class Ledger:
                 )
             ledger._account = _read(ledger._path)
             return ledger
-        with _locked(ledger._path):
+        with locked(ledger._path):
             if not ledger._path.exists():
                 _write(ledger._path, ledger._account.budget, [])
             ledger._refresh()
@@ -315,7 +313,7 @@ class Ledger:
             return
         if self._closed:
             raise ValueError(f"the ledger in {self._path} is closed; nothing was recorded")
-        with self._guard, _locked(self._path):
+        with self._guard, locked(self._path):
             self._refresh()
             self._account.check(entry)
             # Written before it is added: if the disk fails, what is in memory is not ahead of the
@@ -394,7 +392,7 @@ class Ledger:
         InvalidFile
             The file is not a ledger.
         """
-        with self._guard, _locked(path):
+        with self._guard, locked(path):
             self._refresh()
             if Path(path).exists() and not _continues(self._account, _read(path)):
                 raise LedgerChanged(
@@ -461,13 +459,6 @@ class Ledger:
             f"<Ledger of {account.budget}: {len(account.entries)} collections, "
             f"{number(account.left(None))} remaining>"
         )
-
-
-def _locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
-    """Return the lock of a ledger's file, which one thread of one process holds at a time."""
-    # It is on a second file, since the ledger's own is replaced meanwhile. The second file is not
-    # removed; the system releases the lock of a process that ends.
-    return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 
 def _budget(

@@ -16,11 +16,13 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, ClassVar, Self
+
+from filelock import FileLock
 
 from mechdesign.base.fields import ANYTHING, TEXT, FieldType, record
 from mechdesign.base.text import FULL, printable, reason, shown
@@ -46,6 +48,13 @@ def _regular(path: str, flags: int) -> int:
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     raise IrregularFile(path)
+
+
+def locked(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
+    """Return a lock on a file, which one thread of one process holds at a time."""
+    # It is on a second file, since the first is replaced meanwhile. The second file is not removed;
+    # the system releases the lock of a process that ends.
+    return FileLock(f"{os.path.realpath(path)}.lock").acquire(poll_interval=0.005)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from .region_release import RegionEstimate, RegionRelease, RegionStatement, rele
 from .regions import Region, Regions
 from .release import Release, load_release
 from .released_quantiles import ReleasedQuantiles
+from .stream import CountStream, StreamEstimate
 
 __all__ = [
     "LARGEST_DOMAIN",
@@ -41,6 +42,7 @@ __all__ = [
     "CentralFlat",
     "CentralMechanism",
     "ConfidenceInterval",
+    "CountStream",
     "DenseStrategy",
     "Hierarchy",
     "InvalidHistogram",
@@ -67,6 +69,7 @@ __all__ = [
     "StaircaseStrategy",
     "Strategy",
     "StrategyDesign",
+    "StreamEstimate",
     "TableAnswers",
     "TreeQuantiles",
     "UnanswerableQuery",

@@ -180,7 +180,7 @@ def _chooser(
             if getattr(options, name):
                 raise ValueError(f"--users chooses what is measured: leave out --{name}")
         sizes = cells_along(schema, LARGEST_MARGINALS)
-        return partial(posterior_optimal, sizes, _promise(options), options.users)
+        return partial(posterior_optimal, sizes, promise_of(options), options.users)
     if strategy is None and options.rho is not None:
         raise ValueError("--rho takes --strategy best, a strategy from a file, or --users")
     if strategy is None and (workload is not None or options.save_strategy is not None):
@@ -189,7 +189,7 @@ def _chooser(
         raise ValueError("--strategy is instead of --quantile and --mechanism")
     if options.quantile and options.delta is not None:
         raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-    promise = _promise(options)
+    promise = promise_of(options)
     if strategy is None:
         if ledger is not None:
             ledger.require(options.epsilon, "this release")
@@ -238,7 +238,8 @@ def _designed(
     return design.mechanism
 
 
-def _promise(options: argparse.Namespace) -> Promise:
+def promise_of(options: argparse.Namespace) -> Promise:
+    """Return what --rho, or --epsilon and --delta, promise."""
     if options.rho is not None:
         if options.delta is not None:
             raise ValueError("--delta is for --epsilon: --rho says all")
