@@ -131,7 +131,8 @@ class CentralEstimate(TableAnswers):
         Raises
         ------
         NoPosterior
-            More than 512 cells along an attribute, or an estimated number of users below 1.
+            More than 4,096 cells along an attribute, or 512 categories, or an estimated number of
+            users below 1.
         UnanswerableQuery
             The strategy cannot tell all cells of an attribute apart.
         """

@@ -19,7 +19,7 @@ from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.several_attributes import MOST_BITS
 from rangeq.central.matrix_mechanism.strategy import View
 from rangeq.central.matrix_mechanism.workload import QuerySet
-from rangeq.central.posterior import MOST_CELLS
+from rangeq.central.released_noise import LARGEST
 from rangeq.core import contrasts
 
 
@@ -74,9 +74,9 @@ def posterior_optimal(
     exponential = isinstance(promise, Privacy)
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
     if len(sizes) == 1:
-        if not 2 <= sizes[0] <= MOST_CELLS:
+        if not 2 <= sizes[0] <= LARGEST:
             raise ValueError(
-                f"a histogram with a posterior has 2 to {MOST_CELLS} cells, got {sizes[0]}"
+                f"a histogram with a posterior has 2 to {LARGEST} cells, got {sizes[0]}"
             )
         queries = histogram_for_posterior(sizes[0], unit * _SHARPER**exponential, users)
         return workload_optimal(queries, sizes[0], promise).mechanism

@@ -22,6 +22,7 @@ from rangeq.central import (
     UnanswerableQuery,
     Wavelet,
     posterior_optimal,
+    released_noise,
     workload_optimal,
 )
 from rangeq.central.matrix_mechanism.posterior_design import (
@@ -29,8 +30,9 @@ from rangeq.central.matrix_mechanism.posterior_design import (
     histogram_for_posterior,
 )
 from rangeq.central.matrix_mechanism.workload import QuerySet
-from rangeq.central.posterior import ReleasedNoise
+from rangeq.central.released_noise import ReleasedNoise
 from rangeq.core import KERNELS, posterior_densities
+from rangeq.grids.wavegrid import square_waves
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
 CELLS = 32
@@ -139,9 +141,9 @@ def test_the_likelihood_is_that_of_the_covariances_written_out(estimate):
     """Of every mechanism: moments of its answers, from variances of single queries alone."""
     sizes, errors = estimate.mechanism.sizes, estimate.mechanism.errors
     users = 500.0
-    noise = ReleasedNoise(estimate, users)
+    noise = ReleasedNoise(estimate, users, [0] * len(estimate.mechanism.sizes))
     for place, size in enumerate(sizes):
-        told = noise.alone(place, 0)
+        told = noise.alone(place)
         # Of noise and of drawing the users
         rough = (norm_sub(estimate.counts.sum(axis=others(sizes, place)) / users) + 1 / size) / 2
         drawing = users * (np.diag(rough) - np.outer(rough, rough))
@@ -181,7 +183,7 @@ def test_pairs_have_the_covariance_of_the_product_of_their_contrasts(strategy):
     mechanism = MatrixMechanism(strategy, ZCDP(1))
     counts = np.random.default_rng(5).integers(0, 50, strategy.sizes)
     estimate, users = mechanism.release(counts, np.random.default_rng(6)), 700.0
-    noise = ReleasedNoise(estimate, users)
+    noise = ReleasedNoise(estimate, users, [0] * len(estimate.mechanism.sizes))
     (pair, *_) = noise.pairs()
     j, k = pair.key
     left, right = (np.linalg.pinv(noise.grams[i], rcond=1e-9, hermitian=True) for i in (j, k))
@@ -352,10 +354,67 @@ def test_the_budget_of_a_histogram_is_where_the_risk_is_least():
             assert risk((back * other) @ back.T) >= best * (1 - 1e-9)
 
 
+@pytest.fixture
+def coarse(monkeypatch):
+    """Attributes of more than 16 cells have 11 of the model."""
+    monkeypatch.setattr(released_noise, "LARGEST", 16)
+    monkeypatch.setattr(square_waves, "FINE", 11)
+
+
+WIDE = np.random.default_rng(13).poisson(300 * np.exp(-(((np.arange(44) - 15) / 8.0) ** 2) / 2))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 20])
+def test_cells_within_those_of_the_model_have_what_is_told_of_them(coarse, epsilon):
+    tree = Hierarchy(44, epsilon, branching=3)
+    first, last = np.triu_indices(44)
+    prefix = np.concatenate([[0], np.cumsum(WIDE)])
+    exactly, errors, held, own = prefix[last + 1] - prefix[first], [], [], []
+    for seed in range(10):
+        estimate = tree.release(WIDE, np.random.default_rng(seed))
+        posterior = estimate.posterior()
+        answer = posterior.answer(Between(first, last))
+        low, high = answer.interval()
+        held.append(np.mean((low <= exactly) & (exactly <= high)))
+        errors.append(np.mean((answer.value - exactly) ** 2))
+        own.append(np.mean((estimate.answer(Between(first, last)).value - exactly) ** 2))
+        assert posterior.counts.min() >= 0
+        assert posterior.counts.sum() == pytest.approx(posterior.n)
+        # Sums of cells are those of the model, and a list of them has a variance, too
+        whole = posterior.answer([0, 1, 2, 3, 4])
+        assert whole.variance == pytest.approx(posterior.answer(Between(0, 4)).variance, rel=1e-6)
+    assert np.mean(held) > 0.82  # those of a release go together
+    assert np.mean(errors) < 1.05 * np.mean(own)
+
+
+def test_many_cells_are_nearly_as_if_the_model_had_them_all(monkeypatch):
+    tree = Hierarchy(44, 0.3, branching=3)
+    estimate = tree.release(WIDE, np.random.default_rng(3))
+    full = estimate.posterior()
+    monkeypatch.setattr(released_noise, "LARGEST", 16)
+    monkeypatch.setattr(square_waves, "FINE", 22)
+    few = estimate.posterior()
+    deviations = np.sqrt(full.answer(Between(np.zeros(44, int), np.arange(44))).variance)
+    assert (np.abs(few.prefix(np.arange(44)) - full.prefix(np.arange(44))) < deviations).all()
+
+
+def test_pairs_of_wide_attributes_are_asked_in_all_cells(coarse):
+    sizes = (20, 5)
+    truth = np.random.default_rng(14).poisson(20, sizes)
+    mechanism = posterior_optimal(sizes, ApproximateDP(2, "1e-6"), 2000)
+    posterior = mechanism.release(truth, np.random.default_rng(15)).posterior()
+    answer = posterior.answer({0: Between(3, 11), 1: 2})
+    assert abs(answer.value - truth[3:12, 2].sum()) < 5 * answer.variance**0.5
+    assert posterior.counts.shape == sizes
+
+
 def test_what_has_no_posterior_is_said(design):
-    wide = workload_optimal("cells", 600, ZCDP("1/2"))
-    with pytest.raises(NoPosterior, match="at most 512 cells"):
-        wide.release(np.ones(600, dtype=int)).posterior()
+    wide = CentralFlat(5000, 1).release(np.ones(5000, dtype=int))
+    with pytest.raises(NoPosterior, match="at most 4096 cells"):
+        wide.posterior()
+    names = Schema([Categorical("town", [f"t{i}" for i in range(600)])])
+    with pytest.raises(NoPosterior, match="at most 512 categories"):
+        CentralFlat(600, 1).release(np.ones(600, dtype=int)).posterior(names)
     nobody = design.mechanism.estimate(np.full(design.mechanism.strategy.rows, -5))
     with pytest.raises(NoPosterior, match="noise hides that there are any"):
         nobody.posterior()
@@ -368,8 +427,8 @@ def test_the_table_that_was_counted_lies_between_its_population_and_the_noisy_on
     mechanism = workload_optimal("cells", 12, ZCDP("1/200"))
     estimate = mechanism.release(truth, rng)
     posterior, users = estimate.posterior(), estimate.n
-    noise = ReleasedNoise(estimate, users)
-    told = noise.alone(0, 0)
+    noise = ReleasedNoise(estimate, users, [0] * len(estimate.mechanism.sizes))
+    told = noise.alone(0)
     (density,) = posterior_densities([told], KERNELS)
     expected = users * density.frequencies
     drawing = users * (np.diag(density.frequencies) - np.outer(*[density.frequencies] * 2))

@@ -1,0 +1,302 @@
+"""What a release says of attributes and of pairs, with its noise, for a posterior.
+
+The noisy answers along each attribute and about each two of them are the data. The noise of an
+attribute's counts has the covariance that the variances of its ranges say; that of a pair's
+interaction (its table less what both margins say) is taken to be in proportion to the product of
+both attributes' own, which it is of marginals, of residuals and of products of strategies. Both
+enter the model of `rangeq.grids.WaveGrid`, whose users report what here is released.
+
+That model is of a population. The users who were counted are as if drawn from it: their own table
+lies between what it expects and the noisy one. As numbers of both kinds are nearly normal, with the
+covariances S of drawing users and K of the noise, its mean is N p + S (S + K)^-1 (y - N p).
+
+The model has 256 cells of an attribute that has more than 512. Within each the population is even
+but for deviations of every cell by itself, whose variance all cells together tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from frequency.postprocess import norm_sub
+from mechdesign.base import Floats, Integers
+from rangeq.central.answers import TableAnswers
+from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
+from rangeq.core import Told, contrasts, cumulated
+
+if TYPE_CHECKING:
+    from rangeq.grids import WaveEstimate
+    from rangeq.grids.wavegrid.distributions import Axis
+    from rangeq.grids.wavegrid.likelihoods import PairLikelihood
+
+#: The most cells of an attribute that the model has each by itself.
+LARGEST = 1 << 9
+
+_KNOWN = 1e-9  # the part of a largest eigenvalue below which a variance is none
+
+
+class ReleasedNoise:
+    """The likelihoods of attributes and pairs, given unbiased answers and their variances.
+
+    Parameters
+    ----------
+    estimate : TableAnswers
+        Unbiased.
+    users : float
+        The number of users whose shares are sought.
+    apart : sequence of int
+        How many of the last cells of each attribute are no neighbours of others.
+
+    Attributes
+    ----------
+    edges : list of tuple of int
+        For each attribute the starts of the cells of the model, and the size.
+    grams : list of numpy.ndarray of float64
+        For each attribute G, the inverse of its contrasts' covariances.
+    """
+
+    def __init__(self, estimate: TableAnswers, users: float, apart: Sequence[int]) -> None:
+        from rangeq.grids.cells import equal_cells
+        from rangeq.grids.wavegrid.square_waves import FINE
+
+        self._estimate, self._users = estimate, users
+        self._sizes = estimate.mechanism.sizes
+        self._errors, self._apart = estimate.mechanism.errors, apart
+        places = range(len(self._sizes))
+        self.edges = [
+            tuple(range(size + 1))
+            if size <= LARGEST
+            else (
+                *equal_cells(size - number, FINE - number),
+                *range(size - number + 1, size + 1),
+            )
+            for size, number in zip(self._sizes, apart, strict=True)
+        ]
+        self._counts = [self._table((place,)) for place in places]
+        self._noise = [self._covariance(place) for place in places]
+        self.total = float(self._noise[0].sum())
+        # What both margins say of an interaction is taken off on both sides
+        self._contrasts = [contrasts(covariance) for covariance in self._noise]
+        self._traces = [float(np.trace(matrix)) for matrix in self._contrasts]
+        self.grams = [_pseudo_inverse(matrix) for matrix in self._contrasts]
+        # Of each pair that was released its table, and the variance of its interaction in units of
+        # the product of both contrasts' covariances
+        self._pairs: dict[tuple[int, int], tuple[Floats, float]] = {}
+
+    def _boxes(self, places: Mapping[int, tuple[Any, Any]]) -> tuple[Integers, Integers]:
+        """Boxes of these ends along some attributes, and of all others whole."""
+        number = np.broadcast_shapes(*(np.shape(end) for ends in places.values() for end in ends))
+        first = np.zeros((len(self._sizes), *number), dtype=np.int64)
+        last = first + (np.array(self._sizes) - 1)[:, None]
+        for place, (low, high) in places.items():
+            first[place], last[place] = low, high
+        return first, last
+
+    def _table(self, view: Sequence[int]) -> Floats:
+        """The unbiased counts of the cells of some attributes."""
+        shape = tuple(len(self.edges[place]) - 1 for place in view)
+        return self._estimate.box_sums(*self._boxes(self._cells(view))).reshape(shape)
+
+    def _cells(self, view: Sequence[int]) -> dict[int, tuple[Integers, Integers]]:
+        """The ends of all cells of some attributes."""
+        cells = np.indices([len(self.edges[place]) - 1 for place in view]).reshape(len(view), -1)
+        return {
+            place: (edges[along], edges[along + 1] - 1)
+            for place, along in zip(view, cells, strict=True)
+            for edges in [np.array(self.edges[place])]
+        }
+
+    def _covariance(self, place: int) -> Floats:
+        """The covariance of the counts along an attribute: shape (cells, cells)."""
+        # Cov(P, Q) = (Var P + Var Q - Var(P - Q)) / 2 of prefixes P and Q, whose difference is a
+        # range
+        edges = np.array(self.edges[place])
+        return np.diff(np.diff(self._between(place, edges[None])[0], axis=0), axis=1)
+
+    def _between(self, place: int, starts: Integers) -> Floats:
+        """Covariances of the sums from the first of some starts on, for each row of starts."""
+        first, last = np.triu_indices(starts.shape[1] - 1)
+        low, high = starts[:, first].ravel(), starts[:, last + 1].ravel() - 1
+        ranges = np.zeros((len(starts), starts.shape[1], starts.shape[1]))
+        variances = self._errors.variance(*self._boxes({place: (low, high)}))
+        ranges[:, first, last + 1] = variances.reshape(len(starts), -1)
+        ranges += np.swapaxes(ranges, 1, 2)
+        return (ranges[:, :1] + ranges[:, 0, :, None] - ranges) / 2
+
+    def alone(self, place: int) -> Told:
+        """The likelihood of an attribute's frequencies in the population."""
+        # Rough frequencies for what drawing the users adds, as evidence is about the population
+        counts, widths = self._counts[place], np.diff(self.edges[place]).astype(np.float64)
+        rough = (norm_sub(counts / self._users) + widths / widths.sum()) / 2
+        drawing = self._users * _of_drawing(rough)
+        precision = np.asarray(np.linalg.inv(self._noise[place] + drawing))
+        scores = self._users * (precision @ counts)
+        return Told(scores, self._users**2 * precision, widths, self._apart[place])
+
+    def pairs(self) -> Iterator[PairLikelihood]:
+        """Yield the likelihood of each pair whose table follows from what was released."""
+        from rangeq.grids.wavegrid.interactions import Halves
+        from rangeq.grids.wavegrid.likelihoods import PairLikelihood
+
+        for j, k in combinations(range(len(self._sizes)), 2):
+            if min(self._sizes[j], self._sizes[k]) == 1:
+                continue
+            with suppress(UnanswerableQuery):
+                noise, table = self._variance(j, k), self._table((j, k))
+                self._pairs[j, k] = table, noise
+                left, right = self.grams[j], self.grams[k]
+                # With what drawing the users adds, in the same proportions
+                drawing = self._users * (1 - 1 / len(left)) * (1 - 1 / len(right))
+                variance = noise + drawing / (self._traces[j] * self._traces[k])
+                scores = self._users / variance * (left @ table @ right)
+                nothing = Halves(np.ones(len(left)), np.ones(len(right)), 0.0, 0.0)
+                yield PairLikelihood((j, k), scores, self._users**2 / variance, nothing)
+
+    def counted(self, population: WaveEstimate) -> WaveEstimate:
+        """Return the distribution of the users who were counted, given that of the population."""
+        from rangeq.grids import WaveEstimate
+        from rangeq.grids.wavegrid.distributions import CountedJoint, FittedJoint
+
+        axes = [self._counted_axis(place, axis) for place, axis in enumerate(population.axes)]
+        joints = dict(population.joints)
+        for (j, k), (table, noise) in self._pairs.items():
+            joint = joints[j, k]
+            assert isinstance(joint, FittedJoint)
+            rows, columns = (population.axes[place].groups for place in (j, k))
+            sides = [
+                np.diag(_merged(self._contrasts[place], groups, groups))
+                for place, groups in ((j, rows), (k, columns))
+            ]
+            joints[j, k] = CountedJoint.of(
+                joint,
+                (axes[j].mass, axes[k].mass),
+                contrasts(_merged(table, rows, columns) / self._users),
+                noise / self._users**2 * np.outer(*sides),
+                self._users,
+            )
+        return WaveEstimate(
+            population.attributes, population.n, axes, joints, population.categorical
+        )
+
+    def _counted_axis(self, place: int, axis: Axis) -> Axis:
+        """The distribution of an attribute among the users who were counted."""
+        noise, expected = self._noise[place], axis.line.cells
+        drawing = self._users * _of_drawing(expected)
+        # Normal noise and normal draws: the mean lies between the expected and the noisy counts
+        gain = np.linalg.solve(noise + drawing, drawing).T
+        counts = self._users * expected + gain @ (self._counts[place] - self._users * expected)
+        cells = norm_sub(counts / counts.sum())
+        rest = np.eye(len(cells)) - gain
+        covariance = (gain @ noise) / self._users**2 + rest @ axis.changes @ rest.T
+        covariance = (covariance + covariance.T) / 2
+        mass: Floats = np.bincount(axis.groups, cells).astype(np.float64)
+        axis = axis._replace(
+            line=replace(axis.line, cells=cells), covariance=cumulated(covariance), mass=mass
+        )
+        return axis if len(cells) == self._sizes[place] else self._refined(place, axis)
+
+    def _refined(self, place: int, axis: Axis) -> Axis:
+        """The same distribution over all cells of the attribute, each with what is told of it."""
+        size, edges = self._sizes[place], np.array(axis.line.edges)
+        widths = np.diff(edges)
+        single, density = np.arange(size), axis.line.cells / widths
+        within = single - np.repeat(edges[:-1], widths)
+        # Along a line whose slope is that between both neighbours, and nowhere below 0
+        near = len(widths) - self._apart[place]
+        slopes = np.zeros(len(widths))
+        slopes[:near] = np.gradient(density[:near])
+        slopes = np.clip(slopes, -2 * density, 2 * density)
+        middle = (within + 0.5) / np.repeat(widths, widths) - 0.5
+        shares = np.repeat(density, widths) + np.repeat(slopes, widths) * middle
+        noisy = self._estimate.box_sums(*self._boxes({place: (single, single)})) / self._users
+        # The covariance of prefixes between the cells of the model is as if users were even in these
+        cell = np.append(np.repeat(np.arange(len(widths)), widths), len(widths) - 1)
+        part = np.append(within, widths[-1]) / widths[cell]
+        rows = (
+            axis.covariance[cell] * (1 - part)[:, None] + axis.covariance[cell + 1] * part[:, None]
+        )
+        prefixes = rows[:, cell] * (1 - part) + rows[:, cell + 1] * part
+        blocks = [np.flatnonzero(widths == width) for width in np.unique(widths) if width > 1]
+        parts = [self._within(place, edges[block], int(widths[block[0]])) for block in blocks]
+        # The variance of deviations, relative to the squared share: what is left of their squares
+        left = total = 0.0
+        for block, noise in zip(blocks, parts, strict=True):
+            at = edges[block][:, None] + np.arange(widths[block[0]])
+            expected = shares[at]
+            off = _less_means(noisy[at] - expected)
+            drawing = _contrasted(expected[:, :, None] / self._users * np.eye(at.shape[1]))
+            left += float((off**2).sum() - np.trace(noise + drawing, axis1=1, axis2=2).sum())
+            total += float((expected**2).sum()) * (1 - 1 / at.shape[1])
+        rough = max(left, 0.0) / max(total, 1e-300)
+        for block, noise in zip(blocks, parts, strict=True):
+            at = edges[block][:, None] + np.arange(widths[block[0]])
+            expected = shares[at]
+            own = expected / self._users + rough * expected**2
+            prior = _contrasted(own[:, :, None] * np.eye(at.shape[1]))
+            gain = prior @ np.linalg.pinv(prior + noise, rcond=_KNOWN, hermitian=True)
+            off = _less_means(noisy[at] - expected)
+            moved = expected + np.einsum("bij,bj->bi", gain, off)
+            moved = np.maximum(moved, 0.0)
+            kept = expected.sum(axis=1, keepdims=True)
+            shares[at] = moved * (kept / np.maximum(moved.sum(axis=1, keepdims=True), 1e-300))
+            spread = prior - gain @ prior
+            sums = np.cumsum(np.cumsum(spread, axis=1), axis=2)
+            inside = at + 1
+            prefixes[inside[:, :, None], inside[:, None, :]] += sums
+        return axis._replace(
+            line=replace(axis.line, edges=tuple(range(size + 1)), cells=shares),
+            covariance=prefixes,
+            groups=np.repeat(axis.groups, widths),
+        )
+
+    def _within(self, place: int, starts: Integers, width: int) -> Floats:
+        """Covariances of shares within cells of the model: shape (cells, width, width)."""
+        prefixes = self._between(place, starts[:, None] + np.arange(width + 1))
+        covariances = np.diff(np.diff(prefixes, axis=1), axis=2)
+        return _contrasted(covariances) / self._users**2
+
+    def _variance(self, j: int, k: int) -> float:
+        """The variance of an interaction, in units of the product of both contrasts' own."""
+        # Projections on the total, on each margin's contrasts and on the interaction partition a
+        # table: so do the traces of its covariance
+        rows, columns = (len(self.edges[place]) - 1 for place in (j, k))
+        every = float(self._errors.variance(*self._boxes(self._cells((j, k)))).sum())
+        first, second = self._traces[j], self._traces[k]
+        margins = first / columns + second / rows + self.total / (rows * columns)
+        return max(every - margins, _KNOWN * every) / (first * second)
+
+
+def _less_means(values: Floats) -> Floats:
+    """Values less their means along the last axis."""
+    return np.asarray(values - values.mean(axis=-1, keepdims=True))
+
+
+def _contrasted(covariances: Floats) -> Floats:
+    """Covariances of values less their means, for each of a stack."""
+    rows = _less_means(covariances)
+    return np.asarray(rows - rows.mean(axis=-2, keepdims=True))
+
+
+def _of_drawing(shares: Floats) -> Floats:
+    """The covariance of counts of users who are drawn with these shares, per user."""
+    return np.asarray(np.diag(shares) - np.outer(shares, shares))
+
+
+def _merged(table: Floats, rows: Integers, columns: Integers) -> Floats:
+    """The sums of a table's cells in groups of neighbours: the numbers of groups, from 0 up."""
+    for axis, groups in enumerate((rows, columns)):
+        table = np.add.reduceat(table, np.flatnonzero(np.diff(groups, prepend=-1)), axis=axis)
+    return table
+
+
+def _pseudo_inverse(matrix: Floats) -> Floats:
+    """The inverse of a covariance matrix of contrasts, which has no part in the constant."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > _KNOWN * max(float(values[-1]), 1e-300)
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
