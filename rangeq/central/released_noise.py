@@ -134,7 +134,8 @@ class ReleasedNoise:
         # Rough frequencies for what drawing the users adds, as evidence is about the population
         counts, widths = self._counts[place], np.diff(self.edges[place]).astype(np.float64)
         rough = (norm_sub(counts / self._users) + widths / widths.sum()) / 2
-        drawing = self._users * _of_drawing(rough)
+        # As if the number of users were drawn, too, and widely: shares are told, not their total
+        drawing = self._users * np.diag(rough) + self._users**2 * np.outer(rough, rough)
         precision = np.asarray(np.linalg.inv(self._noise[place] + drawing))
         scores = self._users * (precision @ counts)
         return Told(scores, self._users**2 * precision, widths, self._apart[place])
@@ -189,7 +190,9 @@ class ReleasedNoise:
         noise, expected = self._noise[place], axis.line.cells
         drawing = self._users * _of_drawing(expected)
         # Normal noise and normal draws: the mean lies between the expected and the noisy counts
-        gain = np.linalg.solve(noise + drawing, drawing).T
+        # Draws have no part in the total, nor has hardly any noise: a trifle keeps both from 0
+        trifle = _KNOWN * self._users / len(expected) * np.eye(len(expected))
+        gain = np.linalg.solve(noise + drawing + trifle, drawing).T
         counts = self._users * expected + gain @ (self._counts[place] - self._users * expected)
         cells = norm_sub(counts / counts.sum())
         rest = np.eye(len(cells)) - gain
@@ -215,7 +218,7 @@ class ReleasedNoise:
         middle = (within + 0.5) / np.repeat(widths, widths) - 0.5
         shares = np.repeat(density, widths) + np.repeat(slopes, widths) * middle
         noisy = self._estimate.box_sums(*self._boxes({place: (single, single)})) / self._users
-        # The covariance of prefixes between the cells of the model is as if users were even in these
+        # The covariance of prefixes between cells of the model is as if users were even in these
         cell = np.append(np.repeat(np.arange(len(widths)), widths), len(widths) - 1)
         part = np.append(within, widths[-1]) / widths[cell]
         rows = (

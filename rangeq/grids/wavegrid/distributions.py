@@ -493,7 +493,7 @@ class CountedJoint(Joint):
         """Draw another distribution that is as likely, with these margins."""
         change = self.population.drawn(*self.population.margins, rng).cells - self.population.table
         cells = self.cells + self.expected * change
-        cells = cells + np.sqrt(self.left) * rng.normal(size=cells.shape)
+        cells = cells + contrasts(np.sqrt(self.left) * rng.normal(size=cells.shape))
         return ImpliedJoint(with_margins(nonnegative(cells), rows, columns))
 
     def reordered(self, rows: Items, columns: Items) -> CountedJoint:

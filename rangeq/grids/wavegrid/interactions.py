@@ -64,6 +64,8 @@ _EMPTY = 1e-9  # the mass below which a cell is empty, and has no part in scores
 
 _SEEN = 1e-3  # the relative squared norm below which a function adds nothing to the information
 
+_SINGULAR = 1e-13  # the part of the information of all terms that each has at least
+
 _TINY = 1e-300  # A positive number that keeps quotients of nothing by nothing finite
 
 
@@ -428,7 +430,7 @@ class Pair:
         )
         # The prior is taken off value and slope again, so that another prior can use the expansion
         off = weights * (theta - middle)
-        covariance = np.asarray(np.linalg.inv(here.hessian), dtype=np.float64)
+        covariance = _inverse(here.hessian)
         return replace(
             fit,
             theta=theta.reshape(fit.theta.shape),
@@ -519,7 +521,7 @@ class Scales:
             squares, known, first = np.zeros(self.tau.shape), np.zeros(self.tau.shape), []
             for numbers, both, information, pull in stacks:
                 precision, mean = (part.ravel() for part in scales.prior(both))
-                covariance = np.linalg.inv(information + np.diag(precision))
+                covariance = _inverse(information + np.diag(precision))
                 theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
                 here, shape = np.ix_(*numbers), tuple(map(len, numbers))
                 seen = ((theta - mean) ** 2).sum(axis=0)
@@ -616,6 +618,13 @@ def _both_ways(sums: Floats) -> Floats:
     result: Floats = sums + sums.T
     np.fill_diagonal(result, np.diag(sums))
     return result
+
+
+def _inverse(information: Floats) -> Floats:
+    """The inverses of a matrix, or of a stack of them, each of what is told and of a prior."""
+    # Of much that is told priors vanish in rounding, and terms may depend on each other
+    ridge = _SINGULAR * np.trace(information, axis1=-2, axis2=-1)[..., None, None]
+    return np.asarray(np.linalg.inv(information + ridge * np.eye(information.shape[-1])))
 
 
 def _root(gram: Floats) -> Floats:

@@ -144,15 +144,15 @@ def test_the_likelihood_is_that_of_the_covariances_written_out(estimate):
     noise = ReleasedNoise(estimate, users, [0] * len(estimate.mechanism.sizes))
     for place, size in enumerate(sizes):
         told = noise.alone(place)
-        # Of noise and of drawing the users
+        # Of noise and of drawing the users, whose number is drawn, too
         rough = (norm_sub(estimate.counts.sum(axis=others(sizes, place)) / users) + 1 / size) / 2
-        drawing = users * (np.diag(rough) - np.outer(rough, rough))
+        drawing = users * np.diag(rough) + users**2 * np.outer(rough, rough)
         covariance = np.linalg.inv(told.precision) * users**2 - drawing
         for weights in np.random.default_rng(1).integers(0, 2, (4, size)):
             product = [np.ones(n) for n in sizes]
             product[place] = weights.astype(float)
             expected = errors.variance_of(product)
-            assert weights @ covariance @ weights == pytest.approx(expected, rel=1e-6, abs=1e-9)
+            assert weights @ covariance @ weights == pytest.approx(expected, rel=1e-5, abs=1e-6)
         counts = np.linalg.solve(told.precision, told.scores) * users
         expected = estimate.counts.sum(axis=others(sizes, place))
         assert counts == pytest.approx(expected, rel=1e-6, abs=1e-6)
