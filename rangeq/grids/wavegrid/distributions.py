@@ -351,9 +351,9 @@ class FittedJoint(Joint):
             )
             joint = scaled_to(logarithms, rows, columns)[0]
         if explanation.mean.size:
-            coefficients = explanation.mean + np.sqrt(explanation.variance) * rng.normal(
-                size=explanation.mean.shape
-            )
+            coefficients = explanation.mean + np.sqrt(
+                np.maximum(explanation.variance, 0)
+            ) * rng.normal(size=explanation.mean.shape)
             joint = joint + explanation.left @ coefficients @ explanation.right.T
         return ImpliedJoint(with_margins(nonnegative(joint), rows, columns))
 

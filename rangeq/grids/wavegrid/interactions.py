@@ -430,7 +430,7 @@ class Pair:
         )
         # The prior is taken off value and slope again, so that another prior can use the expansion
         off = weights * (theta - middle)
-        covariance = _inverse(here.hessian)
+        covariance = np.asarray(np.linalg.inv(_steady(here.hessian)), dtype=np.float64)
         return replace(
             fit,
             theta=theta.reshape(fit.theta.shape),
@@ -485,7 +485,8 @@ class Scales:
         for fit in fits:
             precision, mean = (part.ravel() for part in self.prior(fit.terms))
             # The quadratic log-likelihood times a normal prior, integrated by completing the square
-            hessian, pull = fit.information + np.diag(precision), fit.pull + precision * mean
+            hessian = _steady(fit.information + np.diag(precision))
+            pull = fit.pull + precision * mean
             best = float(pull @ np.linalg.solve(hessian, pull) - precision @ mean**2)
             total += 0.5 * (
                 best + float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1])
@@ -495,7 +496,7 @@ class Scales:
     def pair_evidence(self, fit: Interaction) -> float:
         """The logarithm of one pair's evidence, by the likelihood itself, for a fit at its mode."""
         precision, mean = self.prior(fit.terms)
-        hessian = fit.information + np.diag(precision.ravel())
+        hessian = _steady(fit.information + np.diag(precision.ravel()))
         total = fit.likelihood - 0.5 * float((precision * (fit.theta - mean) ** 2).sum())
         return total + 0.5 * (float(np.log(precision).sum()) - float(np.linalg.slogdet(hessian)[1]))
 
@@ -521,7 +522,7 @@ class Scales:
             squares, known, first = np.zeros(self.tau.shape), np.zeros(self.tau.shape), []
             for numbers, both, information, pull in stacks:
                 precision, mean = (part.ravel() for part in scales.prior(both))
-                covariance = _inverse(information + np.diag(precision))
+                covariance = np.linalg.inv(_steady(information + np.diag(precision)))
                 theta = np.einsum("mij,mj->mi", covariance, pull + precision * mean)
                 here, shape = np.ix_(*numbers), tuple(map(len, numbers))
                 seen = ((theta - mean) ** 2).sum(axis=0)
@@ -620,11 +621,11 @@ def _both_ways(sums: Floats) -> Floats:
     return result
 
 
-def _inverse(information: Floats) -> Floats:
-    """The inverses of a matrix, or of a stack of them, each of what is told and of a prior."""
+def _steady(information: Floats) -> Floats:
+    """A matrix, or a stack, of what is told and of a prior, with an inverse in floats."""
     # Of much that is told priors vanish in rounding, and terms may depend on each other
     ridge = _SINGULAR * np.trace(information, axis1=-2, axis2=-1)[..., None, None]
-    return np.asarray(np.linalg.inv(information + ridge * np.eye(information.shape[-1])))
+    return np.asarray(information + ridge * np.eye(information.shape[-1]))
 
 
 def _root(gram: Floats) -> Floats:
