@@ -28,6 +28,8 @@ COMMANDS = {
     "plan": "plan count --n 4 --epsilon {number}",
     "protocol": "protocol frequencies --schema s.toml --attribute smokes --epsilon {number}"
     " --n 100 --out p.json",
+    "release-day": "release-day v.stream --days 3 --epsilon {number} --delta 1e-6 --count 2 --out"
+    " o.csv",
     "curate": "curate u.csv --schema s.toml --attribute smokes --epsilon {number} --out a.release",
 }
 WITH_FILES = {

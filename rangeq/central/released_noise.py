@@ -129,14 +129,17 @@ class ReleasedNoise:
         ranges += np.swapaxes(ranges, 1, 2)
         return (ranges[:, :1] + ranges[:, 0, :, None] - ranges) / 2
 
+    def _of_drawing(self, shares: Floats) -> Floats:
+        """The covariance of counts of users who are drawn with these shares."""
+        # As if their number were drawn, too, and widely: shares are told, not their total
+        return self._users * np.diag(shares) + self._users**2 * np.outer(shares, shares)
+
     def alone(self, place: int) -> Told:
         """The likelihood of an attribute's frequencies in the population."""
         # Rough frequencies for what drawing the users adds, as evidence is about the population
         counts, widths = self._counts[place], np.diff(self.edges[place]).astype(np.float64)
         rough = (norm_sub(counts / self._users) + widths / widths.sum()) / 2
-        # As if the number of users were drawn, too, and widely: shares are told, not their total
-        drawing = self._users * np.diag(rough) + self._users**2 * np.outer(rough, rough)
-        precision = np.asarray(np.linalg.inv(self._noise[place] + drawing))
+        precision = np.asarray(np.linalg.inv(self._noise[place] + self._of_drawing(rough)))
         scores = self._users * (precision @ counts)
         return Told(scores, self._users**2 * precision, widths, self._apart[place])
 
@@ -188,15 +191,17 @@ class ReleasedNoise:
     def _counted_axis(self, place: int, axis: Axis) -> Axis:
         """The distribution of an attribute among the users who were counted."""
         noise, expected = self._noise[place], axis.line.cells
-        drawing = self._users * _of_drawing(expected)
-        # Normal noise and normal draws: the mean lies between the expected and the noisy counts
-        # Draws have no part in the total, nor has hardly any noise: a trifle keeps both from 0
+        drawing = self._of_drawing(expected)
+        # Normal noise and normal draws: the mean lies between the expected and the noisy counts. A
+        # trifle keeps what is inverted from 0 where shares and noise are
         trifle = _KNOWN * self._users / len(expected) * np.eye(len(expected))
         gain = np.linalg.solve(noise + drawing + trifle, drawing).T
         counts = self._users * expected + gain @ (self._counts[place] - self._users * expected)
         cells = norm_sub(counts / counts.sum())
         rest = np.eye(len(cells)) - gain
-        covariance = (gain @ noise) / self._users**2 + rest @ axis.changes @ rest.T
+        covariance = gain @ noise / self._users**2 + rest @ axis.changes @ rest.T
+        # Of shares: with the total's own, as if that were independent, it is that of counts again
+        covariance -= self.total / self._users**2 * np.outer(cells, cells)
         covariance = (covariance + covariance.T) / 2
         mass: Floats = np.bincount(axis.groups, cells).astype(np.float64)
         axis = axis._replace(
@@ -284,11 +289,6 @@ def _contrasted(covariances: Floats) -> Floats:
     """Covariances of values less their means, for each of a stack."""
     rows = _less_means(covariances)
     return np.asarray(rows - rows.mean(axis=-2, keepdims=True))
-
-
-def _of_drawing(shares: Floats) -> Floats:
-    """The covariance of counts of users who are drawn with these shares, per user."""
-    return np.asarray(np.diag(shares) - np.outer(shares, shares))
 
 
 def _merged(table: Floats, rows: Integers, columns: Integers) -> Floats:

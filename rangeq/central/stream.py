@@ -141,6 +141,15 @@ class StreamEstimate(CentralEstimate):
 
     Days are numbered from 0; ``range(3, 9)`` is the number of users from the fourth to the tenth.
     Those of earlier days change, and become more precise, when later ones are released.
+
+    Parameters
+    ----------
+    noisy : numpy.ndarray of int64
+        The numbers so far: shape (days,).
+    matrix : numpy.ndarray of int64
+        The triangle that they are of: shape (days, days).
+    noise : float
+        The variance of the noise of a number.
     """
 
     def __init__(self, noisy: Integers, matrix: Integers, noise: float) -> None:

@@ -431,7 +431,7 @@ def test_the_table_that_was_counted_lies_between_its_population_and_the_noisy_on
     told = noise.alone(0)
     (density,) = posterior_densities([told], KERNELS)
     expected = users * density.frequencies
-    drawing = users * (np.diag(density.frequencies) - np.outer(*[density.frequencies] * 2))
+    drawing = users * np.diag(density.frequencies) + np.outer(expected, expected)
     covariance = np.eye(12) * float(estimate.variances[0])
     joint = np.block([[drawing, drawing], [drawing, drawing + covariance]])
     gain = joint[:12, 12:] @ np.linalg.inv(joint[12:, 12:])
@@ -440,9 +440,11 @@ def test_the_table_that_was_counted_lies_between_its_population_and_the_noisy_on
     given = joint[:12, :12] - gain @ joint[12:, :12]
     rest = np.eye(12) - gain
     given = given + users**2 * rest @ density.covariance @ rest.T
-    whole = float(estimate.answer(Between(0, 11)).variance)
-    shares = posterior.counts / users
-    assert posterior.variances == pytest.approx(np.diag(given) + whole * shares**2, rel=1e-6)
+    assert posterior.variances == pytest.approx(np.diag(given), rel=1e-6)
+    # The total is as it was measured
+    everybody = posterior.answer(Between(0, 11))
+    assert everybody.value == pytest.approx(users)
+    assert everybody.variance == pytest.approx(estimate.answer(Between(0, 11)).variance, rel=0.02)
 
 
 @pytest.mark.parametrize(("users", "epsilon"), [(2000, "0.5"), (50_000, "2")])
