@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from mechdesign import ZCDP, ApproximateDP, Privacy
-from mechdesign.base import Floats, ProgressMeter
+from mechdesign.base import Floats, ProgressMeter, shown
 from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
@@ -31,6 +32,11 @@ from rangeq.central.matrix_mechanism.gram_optimum import (
     path_weights,
 )
 from rangeq.central.matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism, Promise
+from rangeq.central.matrix_mechanism.minimax import (
+    largest_variance,
+    least_largest,
+    require_minimax,
+)
 from rangeq.central.matrix_mechanism.p_identity import laplace_strategy
 from rangeq.central.matrix_mechanism.residual_strategy import residual_optimum, tells_differences
 from rangeq.central.matrix_mechanism.several_attributes import (
@@ -111,12 +117,16 @@ class StrategyDesign:
         A proved lower bound for all strategies with continuous noise of this kind, Gaussian or
         Laplace, the same for all numbers in proportion to their sensitivity. Noise in whole steps
         may have less.
+    objective : {"mean", "largest"}
+        What was made small, and what both bounds are on: the mean variance of the queries, or the
+        largest.
     """
 
     workload: Workload
     mechanism: MatrixMechanism
     bound: float
     continuous_bound: float
+    objective: str = "mean"
 
     @property
     def strategy(self) -> Strategy:
@@ -128,15 +138,31 @@ class StrategyDesign:
         """The weighted mean variance of the workload's answers, in squared users."""
         return self.mechanism.workload_variance(self.workload)
 
+    @cached_property
+    def largest_variance(self) -> float:
+        """The largest variance of the workload's answers, in squared users.
+
+        Raises
+        ------
+        InvalidWorkload
+            It is known of marginals, and of prefixes and ranges of one attribute of 1,024 cells.
+        """
+        require_minimax(self.workload)
+        return self.mechanism.noise_variance * largest_variance(self.strategy, self.workload)
+
+    @property
+    def _value(self) -> float:
+        return self.largest_variance if self.objective == "largest" else self.variance
+
     @property
     def gap(self) -> float:
-        """The excess of the variance over `bound`, relative to it."""
-        return max(self.variance / self.bound - 1, 0.0)
+        """The excess of the objective over `bound`, relative to it."""
+        return max(self._value / self.bound - 1, 0.0)
 
     @property
     def continuous_gap(self) -> float:
-        """The excess of the variance over `continuous_bound`, relative to it; may be below 0."""
-        return self.variance / self.continuous_bound - 1
+        """The excess of the objective over `continuous_bound`, relative to it; may be below 0."""
+        return self._value / self.continuous_bound - 1
 
     def release(
         self, counts: npt.ArrayLike | MarginalCounts, rng: np.random.Generator | None = None
@@ -162,7 +188,8 @@ class StrategyDesign:
 
     def __str__(self) -> str:
         said = (
-            f"{self.mechanism!r}: mean variance {self.variance:.6g} for {self.workload!r}; at most"
+            f"{self.mechanism!r}: {self.objective} variance {self._value:.6g} for"
+            f" {self.workload!r}; at most"
             f" {100 * self.gap:.2g} % above the least of any unbiased mechanism"
         )
         beyond = 100 * self.continuous_gap
@@ -236,8 +263,14 @@ def workload_optimal(
     tolerance: float = 1e-4,
     progress: bool = False,
     cache: str | os.PathLike[str] | bool = True,
+    *,
+    objective: Literal["mean", "largest"] = "mean",
 ) -> StrategyDesign:
     """The strategy whose answers to a workload have the least mean variance under a promise.
+
+    Or of which the largest is least, under Gaussian noise, for marginals and for prefixes and
+    ranges of one attribute (`rangeq.central.matrix_mechanism.minimax`): no query is answered much
+    worse than others.
 
     Under Gaussian noise (`ZCDP`, `ApproximateDP`) that is a convex program, solved to within the
     tolerance of a proved bound. For prefixes or ranges over 1025 to 2^20 cells the strategy is a
@@ -264,6 +297,8 @@ def workload_optimal(
         A directory where designs are kept, so that one that was made before is read; True: that of
         `mechdesign.tables.DesignCache`; False: none. Where it cannot be written only time is lost.
         Only who may write it can make `bound` wrong there; privacy does not rest on it.
+    objective : {"mean", "largest"}, default "mean"
+        Which variance is made small. The largest is within 0.3 % of its bound or so.
 
     Returns
     -------
@@ -291,14 +326,27 @@ def workload_optimal(
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
         )
+    if objective not in ("mean", "largest"):
+        raise ValueError(f"objective must be mean or largest, got {shown(objective)}")
+    if objective == "largest":
+        require_minimax(asked)
+        if isinstance(promise, Privacy):
+            raise ValueError("the largest variance is made small under Gaussian noise alone")
     if isinstance(promise, Privacy) or not exchangeable(asked):
         checked_shape(asked.sizes)  # only marginals with Gaussian noise need no table of all cells
     folder = None if isinstance(cache, bool) else cache
-    kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance)
+    kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance, objective)
     stored = kept.load() if cache is not False else None
     if stored is None:
         with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
-            if isinstance(promise, Privacy):
+            if objective == "largest":
+                assert not isinstance(promise, Privacy)
+                bits = min(entry_bits(promise.noise_ratio), MOST_BITS)
+                if len(asked.sizes) == 1:
+                    bits = min(bits, SCALE_BITS)
+                strategy, largest = least_largest(asked, tolerance, bits)
+                stored = StoredStrategy(strategy, largest * asked.weight)
+            elif isinstance(promise, Privacy):
                 stored = StoredStrategy(*_for_laplace_noise(asked, tolerance, promise))
             else:
                 stored = StoredStrategy(*_for_gaussian_noise(asked, tolerance, promise))
@@ -309,7 +357,8 @@ def workload_optimal(
     least = stored.bound / asked.weight * _DOWN
     unit = 2 / promise.epsilon**2 if isinstance(promise, Privacy) else float(promise.noise_ratio)
     mechanism = MatrixMechanism(stored.strategy, promise)
-    return StrategyDesign(asked, mechanism, least * least_cell_variance(promise), least * unit)
+    bound = least * least_cell_variance(promise)
+    return StrategyDesign(asked, mechanism, bound, least * unit, objective)
 
 
 def _noise(asked: Workload, promise: Promise) -> str:
@@ -495,9 +544,14 @@ class DesignFile:
     """
 
     def __init__(
-        self, directory: Path, workload: Workload, promise: Promise, tolerance: float
+        self,
+        directory: Path,
+        workload: Workload,
+        promise: Promise,
+        tolerance: float,
+        objective: str = "mean",
     ) -> None:
-        self.workload, self.promise = workload, promise
+        self.workload, self.promise, self.objective = workload, promise, objective
         terms = [
             [float(term.weight).hex(), [_told(queries) for queries in term.factors]]
             for term in workload.terms
@@ -505,6 +559,7 @@ class DesignFile:
         # Floats as `hex` writes them: exact, and the same on every machine
         noise = _noise(workload, promise)
         asked = [VERSION, list(workload.sizes), terms, noise, float(tolerance).hex()]
+        asked += [objective] * (objective != "mean")
         digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         self.path = directory / f"{digest[:32]}.npz"
 
@@ -515,7 +570,10 @@ class DesignFile:
             strategy, bound = stored
             if bound is None or strategy.sizes != self.workload.sizes:
                 return None
-            variance = MatrixMechanism(strategy, self.promise).workload_variance(self.workload)
+            mechanism = MatrixMechanism(strategy, self.promise)
+            variance = mechanism.workload_variance(self.workload)
+            if self.objective == "largest":
+                variance = mechanism.noise_variance * largest_variance(strategy, self.workload)
             least = bound / self.workload.weight * least_cell_variance(self.promise)
             # The least error may be rounded to a little below its bound
             if least <= variance * (1 + 1e-9):
