@@ -386,7 +386,7 @@ def rows(
 ) -> Iterator[list[str]]:
     """A row for each table, number of users and epsilon."""
     kept = json.loads(options.kept.read_text()) if options.kept and options.kept.exists() else {}
-    ratios = []
+    ratios: list[float] = []
     for users, epsilon in ((5000, "0.1"), (5000, "1"), (20_000, "1")):
         for name, make in tables.items():
             try:
@@ -415,18 +415,17 @@ def rows(
                 if options.kept:
                     options.kept.write_text(json.dumps(kept, indent=1))
             aim, aim_seconds = kept.get(key, (np.nan, np.nan))
-            ratios.append(own / aim)
+            ratios += [own / aim] * np.isfinite(aim)
             yield [
                 name,
                 f"{users:,}",
                 epsilon,
                 f"{np.mean(plain):.4f}",
                 f"{own:.4f}",
-                f"{aim:.4f}",
-                f"{own / aim:.2f}",
+                *(("–", "–") if np.isnan(aim) else (f"{aim:.4f}", f"{own / aim:.2f}")),
                 f"{np.mean([error.held for error in fitted]):.3f}",
                 f"{seconds:.2f}",
-                f"{aim_seconds:.0f}",
+                "–" if np.isnan(aim) else f"{aim_seconds:.0f}",
             ]
     mean = float(np.exp(np.mean(np.log(ratios))))
     yield [

@@ -267,4 +267,4 @@ def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> Poster
     alone = [told.alone(place) for place in range(len(sizes))]
     likelihoods = Likelihoods(told.edges, alone, told.grams, told.pairs())
     shares = told.counted(estimated(domain, _EVERYBODY, likelihoods, categorical))
-    return PosteriorEstimate(estimate.mechanism, shares, users, told.total)
+    return PosteriorEstimate(estimate.mechanism, shares, told.users, told.total)

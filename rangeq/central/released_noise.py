@@ -59,13 +59,15 @@ class ReleasedNoise:
         For each attribute the starts of the cells of the model, and the size.
     grams : list of numpy.ndarray of float64
         For each attribute G, the inverse of its contrasts' covariances.
+    users, total : float
+        The number of users, and its variance.
     """
 
     def __init__(self, estimate: TableAnswers, users: float, apart: Sequence[int]) -> None:
         from rangeq.grids.cells import equal_cells
         from rangeq.grids.wavegrid.square_waves import FINE
 
-        self._estimate, self._users = estimate, users
+        self._estimate, self.users = estimate, users
         self._sizes = estimate.mechanism.sizes
         self._errors, self._apart = estimate.mechanism.errors, apart
         places = range(len(self._sizes))
@@ -130,18 +132,24 @@ class ReleasedNoise:
         return (ranges[:, :1] + ranges[:, 0, :, None] - ranges) / 2
 
     def _of_drawing(self, shares: Floats) -> Floats:
-        """The covariance of counts of users who are drawn with these shares."""
-        # As if their number were drawn, too, and widely: shares are told, not their total
-        return self._users * np.diag(shares) + self._users**2 * np.outer(shares, shares)
+        """The covariance of counts of the users, drawn with these shares."""
+        return self.users * (np.diag(shares) - np.outer(shares, shares))
 
     def alone(self, place: int) -> Told:
         """The likelihood of an attribute's frequencies in the population."""
         # Rough frequencies for what drawing the users adds, as evidence is about the population
         counts, widths = self._counts[place], np.diff(self.edges[place]).astype(np.float64)
-        rough = (norm_sub(counts / self._users) + widths / widths.sum()) / 2
-        precision = np.asarray(np.linalg.inv(self._noise[place] + self._of_drawing(rough)))
-        scores = self._users * (precision @ counts)
-        return Told(scores, self._users**2 * precision, widths, self._apart[place])
+        rough = (norm_sub(counts / self.users) + widths / widths.sum()) / 2
+        # Of counts less the shares of what they sum to, which is not known any better: all sums are
+        # 0, and what is added for the inverse is in the direction that neither covariance has
+        even = np.ones(len(counts))
+        without = np.eye(len(counts)) - np.outer(rough, even)
+        both = self._of_drawing(rough) + without @ self._noise[place] @ without.T
+        scale = float(np.trace(both)) / len(counts) or 1.0
+        both += scale * (np.outer(even, even) / len(counts) + _KNOWN * np.eye(len(counts)))
+        precision = np.asarray(np.linalg.inv(both), dtype=np.float64)
+        scores = self.users * (precision @ counts)
+        return Told(scores, self.users**2 * precision, widths, self._apart[place])
 
     def pairs(self) -> Iterator[PairLikelihood]:
         """Yield the likelihood of each pair whose table follows from what was released."""
@@ -156,11 +164,11 @@ class ReleasedNoise:
                 self._pairs[j, k] = table, noise
                 left, right = self.grams[j], self.grams[k]
                 # With what drawing the users adds, in the same proportions
-                drawing = self._users * (1 - 1 / len(left)) * (1 - 1 / len(right))
+                drawing = self.users * (1 - 1 / len(left)) * (1 - 1 / len(right))
                 variance = noise + drawing / (self._traces[j] * self._traces[k])
-                scores = self._users / variance * (left @ table @ right)
+                scores = self.users / variance * (left @ table @ right)
                 nothing = Halves(np.ones(len(left)), np.ones(len(right)), 0.0, 0.0)
-                yield PairLikelihood((j, k), scores, self._users**2 / variance, nothing)
+                yield PairLikelihood((j, k), scores, self.users**2 / variance, nothing)
 
     def counted(self, population: WaveEstimate) -> WaveEstimate:
         """Return the distribution of the users who were counted, given that of the population."""
@@ -180,9 +188,9 @@ class ReleasedNoise:
             joints[j, k] = CountedJoint.of(
                 joint,
                 (axes[j].mass, axes[k].mass),
-                contrasts(_merged(table, rows, columns) / self._users),
-                noise / self._users**2 * np.outer(*sides),
-                self._users,
+                contrasts(_merged(table, rows, columns) / self.users),
+                noise / self.users**2 * np.outer(*sides),
+                self.users,
             )
         return WaveEstimate(
             population.attributes, population.n, axes, joints, population.categorical
@@ -191,18 +199,19 @@ class ReleasedNoise:
     def _counted_axis(self, place: int, axis: Axis) -> Axis:
         """The distribution of an attribute among the users who were counted."""
         noise, expected = self._noise[place], axis.line.cells
+        # Normal noise and normal draws: the mean lies between the expected and the noisy counts
         drawing = self._of_drawing(expected)
-        # Normal noise and normal draws: the mean lies between the expected and the noisy counts. A
-        # trifle keeps what is inverted from 0 where shares and noise are
-        trifle = _KNOWN * self._users / len(expected) * np.eye(len(expected))
+        trifle = _KNOWN * self.users / len(expected) * np.eye(len(expected))
         gain = np.linalg.solve(noise + drawing + trifle, drawing).T
-        counts = self._users * expected + gain @ (self._counts[place] - self._users * expected)
+        counts = self.users * expected + gain @ (self._counts[place] - self.users * expected)
         cells = norm_sub(counts / counts.sum())
-        rest = np.eye(len(cells)) - gain
-        covariance = gain @ noise / self._users**2 + rest @ axis.changes @ rest.T
+        rest = np.eye(len(counts)) - gain
+        heard = gain + np.outer(rest @ expected, np.ones(len(counts)))  # of the noise
+        covariance = heard @ noise @ heard.T
+        covariance += rest @ (drawing + self.users**2 * axis.changes) @ rest.T
         # Of shares: with the total's own, as if that were independent, it is that of counts again
-        covariance -= self.total / self._users**2 * np.outer(cells, cells)
-        covariance = (covariance + covariance.T) / 2
+        covariance -= self.total * np.outer(cells, cells)
+        covariance = (covariance + covariance.T) / (2 * self.users**2)
         mass: Floats = np.bincount(axis.groups, cells).astype(np.float64)
         axis = axis._replace(
             line=replace(axis.line, cells=cells), covariance=cumulated(covariance), mass=mass
@@ -222,7 +231,7 @@ class ReleasedNoise:
         slopes = np.clip(slopes, -2 * density, 2 * density)
         middle = (within + 0.5) / np.repeat(widths, widths) - 0.5
         shares = np.repeat(density, widths) + np.repeat(slopes, widths) * middle
-        noisy = self._estimate.box_sums(*self._boxes({place: (single, single)})) / self._users
+        noisy = self._estimate.box_sums(*self._boxes({place: (single, single)})) / self.users
         # The covariance of prefixes between cells of the model is as if users were even in these
         cell = np.append(np.repeat(np.arange(len(widths)), widths), len(widths) - 1)
         part = np.append(within, widths[-1]) / widths[cell]
@@ -238,14 +247,14 @@ class ReleasedNoise:
             at = edges[block][:, None] + np.arange(widths[block[0]])
             expected = shares[at]
             off = _less_means(noisy[at] - expected)
-            drawing = _contrasted(expected[:, :, None] / self._users * np.eye(at.shape[1]))
+            drawing = _contrasted(expected[:, :, None] / self.users * np.eye(at.shape[1]))
             left += float((off**2).sum() - np.trace(noise + drawing, axis1=1, axis2=2).sum())
             total += float((expected**2).sum()) * (1 - 1 / at.shape[1])
         rough = max(left, 0.0) / max(total, 1e-300)
         for block, noise in zip(blocks, parts, strict=True):
             at = edges[block][:, None] + np.arange(widths[block[0]])
             expected = shares[at]
-            own = expected / self._users + rough * expected**2
+            own = expected / self.users + rough * expected**2
             prior = _contrasted(own[:, :, None] * np.eye(at.shape[1]))
             gain = prior @ np.linalg.pinv(prior + noise, rcond=_KNOWN, hermitian=True)
             off = _less_means(noisy[at] - expected)
@@ -267,7 +276,7 @@ class ReleasedNoise:
         """Covariances of shares within cells of the model: shape (cells, width, width)."""
         prefixes = self._between(place, starts[:, None] + np.arange(width + 1))
         covariances = np.diff(np.diff(prefixes, axis=1), axis=2)
-        return _contrasted(covariances) / self._users**2
+        return _contrasted(covariances) / self.users**2
 
     def _variance(self, j: int, k: int) -> float:
         """The variance of an interaction, in units of the product of both contrasts' own."""

@@ -144,18 +144,19 @@ def test_the_likelihood_is_that_of_the_covariances_written_out(estimate):
     noise = ReleasedNoise(estimate, users, [0] * len(estimate.mechanism.sizes))
     for place, size in enumerate(sizes):
         told = noise.alone(place)
-        # Of noise and of drawing the users, whose number is drawn, too
-        rough = (norm_sub(estimate.counts.sum(axis=others(sizes, place)) / users) + 1 / size) / 2
-        drawing = users * np.diag(rough) + users**2 * np.outer(rough, rough)
-        covariance = np.linalg.inv(told.precision) * users**2 - drawing
-        for weights in np.random.default_rng(1).integers(0, 2, (4, size)):
+        # Of noise and of drawing the users, without what both say of the total
+        counts = estimate.counts.sum(axis=others(sizes, place))
+        rough = (norm_sub(counts / users) + 1 / size) / 2
+        drawing = users * (np.diag(rough) - np.outer(rough, rough))
+        for weights in np.random.default_rng(1).normal(size=(4, size)):
+            without = weights - weights @ rough
             product = [np.ones(n) for n in sizes]
-            product[place] = weights.astype(float)
-            expected = errors.variance_of(product)
-            assert weights @ covariance @ weights == pytest.approx(expected, rel=1e-5, abs=1e-6)
-        counts = np.linalg.solve(told.precision, told.scores) * users
-        expected = estimate.counts.sum(axis=others(sizes, place))
-        assert counts == pytest.approx(expected, rel=1e-6, abs=1e-6)
+            product[place] = without
+            expected = errors.variance_of(product) + without @ drawing @ without
+            centred = weights - weights.mean()
+            found = centred @ np.linalg.inv(told.precision) @ centred * users**2
+            assert found == pytest.approx(expected, rel=1e-5, abs=1e-6)
+        assert told.scores == pytest.approx(told.precision @ (counts / users))
 
 
 def others(sizes, *places):
@@ -431,20 +432,22 @@ def test_the_table_that_was_counted_lies_between_its_population_and_the_noisy_on
     told = noise.alone(0)
     (density,) = posterior_densities([told], KERNELS)
     expected = users * density.frequencies
-    drawing = users * np.diag(density.frequencies) + np.outer(expected, expected)
+    drawing = users * (np.diag(density.frequencies) - np.outer(*[density.frequencies] * 2))
     covariance = np.eye(12) * float(estimate.variances[0])
     joint = np.block([[drawing, drawing], [drawing, drawing + covariance]])
     gain = joint[:12, 12:] @ np.linalg.inv(joint[12:, 12:])
     mean = expected + gain @ (estimate.counts - expected)
-    assert posterior.counts == pytest.approx(mean * users / mean.sum(), rel=1e-6)
-    given = joint[:12, :12] - gain @ joint[12:, :12]
+    assert posterior.counts == pytest.approx(mean, rel=1e-6)
+    # Of the noise, of the draw, and of what is not known of the population
     rest = np.eye(12) - gain
-    given = given + users**2 * rest @ density.covariance @ rest.T
+    heard = gain + rest @ np.outer(density.frequencies, np.ones(12))
+    given = heard @ covariance @ heard.T
+    given += rest @ (drawing + users**2 * density.covariance) @ rest.T
     assert posterior.variances == pytest.approx(np.diag(given), rel=1e-6)
     # The total is as it was measured
     everybody = posterior.answer(Between(0, 11))
     assert everybody.value == pytest.approx(users)
-    assert everybody.variance == pytest.approx(estimate.answer(Between(0, 11)).variance, rel=0.02)
+    assert everybody.variance == pytest.approx(estimate.answer(Between(0, 11)).variance, rel=1e-6)
 
 
 @pytest.mark.parametrize(("users", "epsilon"), [(2000, "0.5"), (50_000, "2")])

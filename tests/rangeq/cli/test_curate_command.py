@@ -19,6 +19,7 @@ from rangeq.central import (
     count_cells,
     load_release,
     load_strategy,
+    posterior_optimal,
     workload_optimal,
 )
 
@@ -154,6 +155,61 @@ def strategic(curate):
         return main(["curate", *map(str, [*given, *named, *more])])
 
     return run
+
+
+@pytest.mark.parametrize(
+    ("promise", "options"),
+    [
+        (ZCDP("0.1"), ("--rho", "0.1")),
+        (ApproximateDP("1", "1e-9"), ("--epsilon", "1", "--delta", "1e-9")),
+        (Privacy.from_epsilon("1"), ("--epsilon", "1")),
+    ],
+    ids=repr,
+)
+def test_what_suits_the_posterior_is_that_of_python(strategic, promise, options, capsys):
+    table = people(300)
+    table.to_csv("people.csv", index=False)
+    assert strategic(*options, "--users", 250, "--seed", 3, attributes=ALL) == 0
+    schema = SCHEMA.project(ALL)
+    mechanism = posterior_optimal(schema.sizes, promise, 250)
+    expected = Release.draw(
+        schema, mechanism, count_cells(schema, [table]), np.random.default_rng(3)
+    )
+    assert load_release("a.release") == expected
+    capsys.readouterr()
+    assert main(["query", "a.release", "--where", "age 18: and sex female", "--fitted"]) == 0
+    out, err = capsys.readouterr()
+    fitted = expected.estimate.fitted().answer({"age": Between(18, None), "sex": "female"})
+    assert out.splitlines()[1].startswith(f"age 18: and sex female,{float(fitted.value)!r}"[:40])
+    assert "hold on average over questions" in err
+
+
+def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = [f"q{k}" for k in range(10)]
+    Schema([Numeric(name, low=0, high=3, whole=True) for name in names]).save("many.toml")
+    rows = np.random.default_rng(4).integers(0, 4, (200, 10))
+    pd.DataFrame(rows, columns=names).to_csv("many.csv", index=False)
+    given = ["curate", "many.csv", "--schema", "many.toml", "--out", "many.release", "--force"]
+    given += itertools.chain(*(("--attribute", name) for name in names))
+    marginals = ["--strategy", "best", "--workload", "3-way marginals"]
+    for more in (["--epsilon", "1", "--users", "200"], ["--rho", "1", *marginals]):
+        assert main([*given, *more]) == 0
+        capsys.readouterr()
+        assert main(["query", "many.release", "--where", "q1 2 and q7 0:1"]) == 0
+        low, high = map(float, capsys.readouterr().out.splitlines()[1].split(",")[3:5])
+        truth = np.sum((rows[:, 1] == 2) & (rows[:, 7] <= 1))
+        assert low - (high - low) < truth < high + (high - low)
+    for wrong, said in (
+        (["--epsilon", "1"], "--users N, or --strategy best"),
+        (["--epsilon", "1", *marginals], "at most 8 attributes"),
+        (["--rho", "1", "--strategy", "best", "--workload", "ranges"], "at most 8 attributes"),
+        (["--epsilon", "1", "--users", "0"], "users must be"),
+        (["--epsilon", "1", "--users", "9", "--workload", "cells"], "leave out --workload"),
+        (["--epsilon", "1", "--users", "9", "--quantile", "0.5"], "leave out --quantile"),
+    ):
+        assert main([*given, *wrong]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.slow
