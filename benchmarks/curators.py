@@ -415,7 +415,8 @@ def rows(
                 if options.kept:
                     options.kept.write_text(json.dumps(kept, indent=1))
             aim, aim_seconds = kept.get(key, (np.nan, np.nan))
-            ratios += [own / aim] * np.isfinite(aim)
+            if np.isfinite(aim):
+                ratios.append(own / aim)
             yield [
                 name,
                 f"{users:,}",
