@@ -23,7 +23,7 @@ from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import Hierarchy, Wavelet
-from rangeq.central.inputs import MarginalCounts, checked_shape
+from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, MarginalCounts, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -332,8 +332,13 @@ def workload_optimal(
         require_minimax(asked)
         if isinstance(promise, Privacy):
             raise ValueError("the largest variance is made small under Gaussian noise alone")
-    if isinstance(promise, Privacy) or not exchangeable(asked):
-        checked_shape(asked.sizes)  # only marginals with Gaussian noise need no table of all cells
+    if len(asked.sizes) > LARGEST_DIMENSION or asked.cells > LARGEST_DOMAIN:
+        # Only residuals of few attributes each, with Gaussian noise, need no table of all cells
+        together = (sum(part.name != "total" for part in term.factors) for term in asked.terms)
+        if isinstance(promise, Privacy) or max(together) > LARGEST_DIMENSION:
+            checked_shape(asked.sizes)
+        if not (exchangeable(asked) or tells_differences(asked)):
+            checked_shape(asked.sizes)
     folder = None if isinstance(cache, bool) else cache
     kept = DesignFile(DesignCache(folder).folder, asked, promise, tolerance, objective)
     stored = kept.load() if cache is not False else None
@@ -402,8 +407,10 @@ def _for_continuous_noise(
         return marginal_optimum(asked, entry_bits(ratio))
     _require_short(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
-        several: list[Strategy] = [product_optimum(asked, tolerance, entry_bits(ratio))]
-        if len(asked.terms) > 1 and tells_differences(asked):
+        several: list[Strategy] = []
+        if size <= LARGEST_DOMAIN and len(asked.sizes) <= LARGEST_DIMENSION:
+            several.append(product_optimum(asked, tolerance, entry_bits(ratio)))
+        if not several or (len(asked.terms) > 1 and tells_differences(asked)):
             several.append(residual_optimum(asked, tolerance, entry_bits(ratio)))
         # Both are only local optima over different families: the better one is taken, at equal
         # sensitivity

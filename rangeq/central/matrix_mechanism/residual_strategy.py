@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import (
-    LARGEST_DIMENSION,
     LARGEST_DOMAIN,
+    LARGEST_MARGINALS,
     MarginalCounts,
     checked_shape,
 )
@@ -78,9 +78,8 @@ class ResidualStrategy(ViewStrategy):
         weights: Sequence[int],
     ) -> None:
         self.sides = tuple(_checked_side(np.asarray(side)) for side in sides)
-        if not 1 <= len(self.sides) <= LARGEST_DIMENSION:
-            raise ValueError(f"there are 1 to {LARGEST_DIMENSION} attributes")
-        self.sizes = checked_shape([side.shape[1] for side in self.sides])
+        sizes = [side.shape[1] for side in self.sides]
+        self.sizes = checked_shape(sizes, LARGEST_MARGINALS)
         # Along an attribute of one cell nothing differs from the mean: a view with it would measure
         # zeros, and the same statistics would have several names
         wide = {i for i, n in enumerate(self.sizes) if n > 1}
@@ -108,17 +107,15 @@ class ResidualStrategy(ViewStrategy):
     def _largest_column(self, power: int) -> int:
         """The largest sum of absolute entries, to a power, of a column: exact."""
         # The absolute value of a Kronecker product is the product of the absolute values, so that
-        # its column sums are outer products of the sides' column sums. Python's integers, as
-        # squares of 2^28 over many rows pass 2^63, and a sensitivity must be exact
-        columns = [(np.abs(side).astype(object) ** power).sum(axis=0) for side in self.sides]
-        total = np.zeros(self.sizes, dtype=object)
-        for view, weight in self._parts:
-            part = np.array(weight**power, dtype=object)
-            for i, column in enumerate(columns):
-                factor = column if i in view else np.ones(1, dtype=object)
-                part = np.multiply.outer(part, factor)
-            total = total + part
-        return int(total.max())
+        # its column sums are products of the sides' column sums. All are at least 0: the largest is
+        # where each attribute's is. Python's integers, as squares of 2^28 over many rows pass 2^63,
+        # and a sensitivity must be exact
+        largest = [
+            max((np.abs(side).astype(object) ** power).sum(axis=0).tolist()) for side in self.sides
+        ]
+        return sum(
+            weight**power * math.prod(largest[i] for i in view) for view, weight in self._parts
+        )
 
     @property
     def full_rank(self) -> bool:
@@ -202,12 +199,13 @@ class ResidualStrategy(ViewStrategy):
         """Variances from w'(R'R)^+ w along attributes, and squares beside the mean and of it."""
         if not self.full_rank:
             require_products(self, self.views, beside, means)
-        total = np.zeros(own.shape[1])
-        for view, weight in self._parts:
-            places = range(len(self.sizes))
-            part = np.prod([own[i] if i in view else means[i] for i in places], axis=0)
+        total, weights = np.zeros(own.shape[1]), dict(self._parts)
+        shares = means / np.array(self.sizes)[:, None]
+        for view in self.parts_of(beside, beside + means, weights):
+            inside = list(view)
+            part = own[inside].prod(axis=0) * np.delete(shares, inside, axis=0).prod(axis=0)
             # A difference of prefix sums can round to below 0, where a variance is nearly 0
-            total += np.maximum(part, 0.0) / (weight**2 * self._beyond(view))
+            total += np.maximum(part, 0.0) / weights[view] ** 2
         return total
 
     def _linear_variance(self, query: Floats) -> float:
@@ -229,10 +227,10 @@ class ResidualStrategy(ViewStrategy):
         for term in workload.terms:
             # The sum of w'Cw over queries is tr(GC), and the trace of a Kronecker product is the
             # product of the traces: no query is written out
-            grams = [queries.gram for queries in term.factors]
+            # Totals are of the mean alone
             forms = [
-                [float(np.sum(g * inverse))]
-                for g, inverse in zip(grams, self._inverses, strict=True)
+                [0.0 if queries.name == "total" else float(np.sum(queries.gram * inverse))]
+                for queries, inverse in zip(term.factors, self._inverses, strict=True)
             ]
             means = np.array([[queries.total / queries.size] for queries in term.factors])
             squares = np.array([[queries.trace] for queries in term.factors])
@@ -258,7 +256,9 @@ class ResidualStrategy(ViewStrategy):
         return strategy
 
     def __repr__(self) -> str:
-        numbers = f"{self.rows} numbers of {math.prod(self.sizes)} cells"
+        cells = math.prod(self.sizes)
+        of = f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
+        numbers = f"{self.rows} numbers of {of}"
         return f"<ResidualStrategy of {len(self.views)} sets of attributes, {numbers}>"
 
 
@@ -335,7 +335,16 @@ def residual_optimum(
     """Residuals of small error for a workload over several attributes, under Gaussian noise."""
     sizes, terms = workload.sizes, workload.terms
     places = range(len(sizes))
-    views = subsets(tuple(i for i in places if sizes[i] > 1))
+    # Of totals along an attribute nothing but the mean is asked
+    views = sorted(
+        {
+            view
+            for term in terms
+            for view in subsets(
+                tuple(i for i in places if sizes[i] > 1 and term.factors[i].name != "total")
+            )
+        }
+    )
     weights = np.array([term.weight for term in terms])
     means = np.array([[queries.total / queries.size for queries in term.factors] for term in terms])
     centred = [[contrasts(term.factors[i].gram) for term in terms] for i in places]
@@ -413,7 +422,8 @@ def _rounded(sides: list[_Side], shares: dict[View, float], most: int) -> Residu
     searched = [i for i, side in enumerate(sides) if not side.alike and sizes[i] > 2]
     # The bits of a product's entries add up over its factors, and are shared by those that need a
     # fine grid; what is left is the weight's
-    bits = max(min((most - _WEIGHT_BITS) // max(len(searched), 1), 12), 2)
+    factors = max((len({*view} & {*searched}) for view in shares), default=1)
+    bits = max(min((most - _WEIGHT_BITS) // max(factors, 1), 12), 2)
     matrices = [_matrix(side, bits if i in searched else None) for i, side in enumerate(sides)]
     squares = [float((matrix.astype(float) ** 2).sum(axis=0).max()) for matrix in matrices]
     weights = []

@@ -39,7 +39,7 @@ _NAMES = ("ranges", "prefixes", "cells", "total")
 
 _WIDTH = re.compile(r"width-([1-9][0-9]{0,8})")
 
-_MARGINALS = re.compile(r"(?:([1-9])-way )?marginals")
+_MARGINALS = re.compile(r"(?:([1-9])-way )?marginals|([1-9])-way (ranges|prefixes)")
 
 
 class InvalidWorkload(ValueError):
@@ -256,7 +256,8 @@ class Workload:
         workload : str, array_like, sequence or Workload
             A name: "ranges", "prefixes", "cells", "total" or "width-32", which is asked along
             every attribute, so that "ranges" of two attributes are all their boxes; "marginals" or
-            "3-way marginals": all cells of all marginals of two, or so many, attributes. A
+            "3-way marginals": all cells of all marginals of two, or so many, attributes; "2-way
+            ranges" or "2-way prefixes": those along two attributes, of all two. A
             sequence with a name or a `numpy.ndarray` of shape (queries, cells) for each attribute.
             Of one attribute also such a matrix itself, in any form. A sequence of pairs (weight,
             workload).
@@ -314,14 +315,15 @@ class Workload:
         marginals = _MARGINALS.fullmatch(name)
         if not marginals:
             return cls._product((name,) * len(sizes), sizes)
-        k = int(marginals[1] or 2)
+        k = int(marginals[1] or marginals[2] or 2)
         if k > len(sizes):
             raise InvalidWorkload(
                 f"{name} need {k} attributes at least, and there are {len(sizes)}"
             )
-        cells, totals = ([QuerySet(name, n) for n in sizes] for name in ("cells", "total"))
+        kinds = marginals[3] or "cells", "total"
+        inside, totals = ([QuerySet(kind, n) for n in sizes] for kind in kinds)
         terms = [
-            Term(1.0, tuple(cells[i] if i in view else totals[i] for i in range(len(sizes))))
+            Term(1.0, tuple(inside[i] if i in view else totals[i] for i in range(len(sizes))))
             for view in combinations(range(len(sizes)), k)
         ]
         return cls(sizes, tuple(terms))

@@ -17,6 +17,7 @@ from rangeq.central import (
     MarginalStrategy,
     MatrixMechanism,
     Release,
+    ResidualStrategy,
     UnanswerableQuery,
     Workload,
     count_cells,
@@ -204,3 +205,49 @@ def test_what_needs_all_cells_is_refused_for_many_attributes():
         Workload.of("9-way marginals", (2,) * 8)
     with pytest.raises(ValueError, match="more than 2"):
         count_marginals(schema_of((1 << 14, 1 << 14)), [])
+
+
+def test_ranges_along_two_of_many_attributes_are_residuals_of_their_own():
+    sizes = (4, 5, 3, 2, 4, 2, 3, 2, 2)
+    design = workload_optimal("2-way ranges", sizes, ZCDP("1/2"), cache=False)
+    strategy = design.strategy
+    assert isinstance(strategy, ResidualStrategy)
+    assert design.mechanism.audit().holds
+    # Its sensitivity, column by column, and its variances, from the matrix written out
+    rows = []
+    for view, weight in zip(strategy.views, strategy.weights, strict=True):
+        block = np.ones((1, 1), dtype=np.int64)
+        for i, n in enumerate(sizes):
+            side = strategy.sides[i] if i in view else np.ones((1, n), dtype=np.int64)
+            block = np.kron(block, side)
+        rows.append(weight * block)
+    matrix = np.vstack(rows)
+    assert strategy.l1 == np.abs(matrix).sum(axis=0).max()
+    assert strategy.l2_squared == (matrix**2).sum(axis=0).max()
+    least = workload_optimal("marginals", sizes, ZCDP("1/2"), cache=False).mechanism
+    assert design.variance < 0.82 * least.workload_variance("2-way ranges")
+    schema = schema_of([n - 1 for n in sizes])
+    table = people([n - 1 for n in sizes], 400)
+    release = Release.draw(schema, design.mechanism, count_marginals(schema, [table]))
+    estimate = release.estimate.estimate
+    scaled = matrix / np.linalg.norm(matrix)
+    inverse = np.linalg.pinv(scaled, rcond=1e-9) / np.linalg.norm(matrix)
+    for where in ({0: Between(1, 2), 1: Between(0, 3)}, {4: Between(1, 3)}, {1: [0, 2], 6: 1}):
+        chosen = {
+            i: np.arange(given.first, given.last + 1) if isinstance(given, Between) else given
+            for i, given in where.items()
+        }
+        query = boxes(chosen, sizes)
+        answer = estimate.answer(where)
+        row = query.ravel() @ inverse
+        expected = row @ row * design.mechanism.noise_variance
+        assert answer.variance == pytest.approx(expected, rel=1e-5)
+        exact = np.ones(400, dtype=bool)
+        for i, places in chosen.items():
+            exact &= np.isin(table[f"q{i}"], places)
+        assert abs(answer.value - exact.sum()) < 6 * answer.variance**0.5
+    with pytest.raises(UnanswerableQuery):
+        estimate.answer({0: 1, 1: 1, 2: 1})
+    alone = workload_optimal(["ranges", "cells", *["total"] * 7], sizes, ZCDP(1), cache=False)
+    assert -1e-6 < alone.continuous_gap < 0.3
+    assert release.estimate.fitted().answer({"q0": Between(1, 2)}).value >= 0
