@@ -278,6 +278,7 @@ def count_marginals(schema: Schema, tables: Iterable[Any], ways: int = 2) -> Mar
         encoded = table if isinstance(table, Encoded) else schema.encode(table)
         columns = [np.asarray(column, dtype=np.int64) for column in encoded.columns]
         for view, total in zip(views, counts, strict=True):
+            # Of items that are checked: `ravel_multi_index`, which checks each, takes twice as long
             cells = columns[view[0]]
             for place in view[1:]:
                 cells = cells * sizes[place] + columns[place]

@@ -31,8 +31,6 @@ MOST_CELLS = 1 << 12
 #: As many users as none is a sample of: what drawing users adds is in the shares' variances.
 _EVERYBODY = 1 << 62
 
-_KNOWN = 1e-9  # the part of a largest eigenvalue below which a variance is none
-
 _MOST_LISTED = 1 << 20  # cells of a posterior that are written out
 
 

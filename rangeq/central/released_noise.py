@@ -239,25 +239,21 @@ class ReleasedNoise:
             axis.covariance[cell] * (1 - part)[:, None] + axis.covariance[cell + 1] * part[:, None]
         )
         prefixes = rows[:, cell] * (1 - part) + rows[:, cell + 1] * part
-        blocks = [np.flatnonzero(widths == width) for width in np.unique(widths) if width > 1]
-        parts = [self._within(place, edges[block], int(widths[block[0]])) for block in blocks]
         # The variance of deviations, relative to the squared share: what is left of their squares
+        groups = []
         left = total = 0.0
-        for block, noise in zip(blocks, parts, strict=True):
-            at = edges[block][:, None] + np.arange(widths[block[0]])
-            expected = shares[at]
-            off = _less_means(noisy[at] - expected)
-            drawing = _contrasted(expected[:, :, None] / self.users * np.eye(at.shape[1]))
+        for width in np.unique(widths[widths > 1]).tolist():
+            at = edges[:-1][widths == width][:, None] + np.arange(width)
+            noise, expected = self._within(place, at), shares[at]
+            off = contrasts(noisy[at] - expected, (-1,))
+            drawing = _contrasted_diagonal(expected / self.users)
             left += float((off**2).sum() - np.trace(noise + drawing, axis1=1, axis2=2).sum())
-            total += float((expected**2).sum()) * (1 - 1 / at.shape[1])
+            total += float((expected**2).sum()) * (1 - 1 / width)
+            groups.append((at, noise, expected, off))
         rough = max(left, 0.0) / max(total, 1e-300)
-        for block, noise in zip(blocks, parts, strict=True):
-            at = edges[block][:, None] + np.arange(widths[block[0]])
-            expected = shares[at]
-            own = expected / self.users + rough * expected**2
-            prior = _contrasted(own[:, :, None] * np.eye(at.shape[1]))
+        for at, noise, expected, off in groups:
+            prior = _contrasted_diagonal(expected / self.users + rough * expected**2)
             gain = prior @ np.linalg.pinv(prior + noise, rcond=_KNOWN, hermitian=True)
-            off = _less_means(noisy[at] - expected)
             moved = expected + np.einsum("bij,bj->bi", gain, off)
             moved = np.maximum(moved, 0.0)
             kept = expected.sum(axis=1, keepdims=True)
@@ -272,11 +268,11 @@ class ReleasedNoise:
             groups=np.repeat(axis.groups, widths),
         )
 
-    def _within(self, place: int, starts: Integers, width: int) -> Floats:
-        """Covariances of shares within cells of the model: shape (cells, width, width)."""
-        prefixes = self._between(place, starts[:, None] + np.arange(width + 1))
+    def _within(self, place: int, cells: Integers) -> Floats:
+        """Covariances of shares within cells of the model: (cells, width) to (.., width, width)."""
+        prefixes = self._between(place, np.append(cells, cells[:, -1:] + 1, axis=1))
         covariances = np.diff(np.diff(prefixes, axis=1), axis=2)
-        return _contrasted(covariances) / self.users**2
+        return contrasts(covariances, (-2, -1)) / self.users**2
 
     def _variance(self, j: int, k: int) -> float:
         """The variance of an interaction, in units of the product of both contrasts' own."""
@@ -289,15 +285,9 @@ class ReleasedNoise:
         return max(every - margins, _KNOWN * every) / (first * second)
 
 
-def _less_means(values: Floats) -> Floats:
-    """Values less their means along the last axis."""
-    return np.asarray(values - values.mean(axis=-1, keepdims=True))
-
-
-def _contrasted(covariances: Floats) -> Floats:
-    """Covariances of values less their means, for each of a stack."""
-    rows = _less_means(covariances)
-    return np.asarray(rows - rows.mean(axis=-2, keepdims=True))
+def _contrasted_diagonal(variances: Floats) -> Floats:
+    """Covariances of independent values less their means: (stack, values) to (.., values)."""
+    return contrasts(variances[:, :, None] * np.eye(variances.shape[1]), (-2, -1))
 
 
 def _merged(table: Floats, rows: Integers, columns: Integers) -> Floats:

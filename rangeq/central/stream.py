@@ -42,7 +42,7 @@ from mechdesign.base import (
     whole,
 )
 from rangeq.central.estimate import CentralEstimate
-from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy
+from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.design import entry_bits
 from rangeq.central.matrix_mechanism.gram_optimum import optimal_gram
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
@@ -65,7 +65,7 @@ _FIELDS = {"mechanism": MATRIX_MECHANISM, "days": list_of(TEXT), "reproducible":
 
 _LONGEST = 200  # characters of the name of a day
 
-_TOLERANCE, _BITS = 1e-4, 20
+_TOLERANCE = 1e-4  # of the design
 
 
 class StreamErrors:
@@ -241,7 +241,7 @@ class CountStream:
                 "a stream has Gaussian noise: its promise is a ZCDP or an ApproximateDP, got a"
                 f" {type(promise).__name__}"
             )
-        bits = min(entry_bits(promise.noise_ratio), _BITS)
+        bits = min(entry_bits(promise.noise_ratio), SCALE_BITS)
         mechanism = MatrixMechanism(_triangle(days, workload, bits), promise)
         mechanism.audit().require()
         # Only the owner may read the true counts: a file that is replaced keeps its permissions

@@ -169,9 +169,12 @@ class BoxSums:
         return total
 
 
-def contrasts(table: Floats) -> Floats:
-    """Return what a table says beyond its sums along each axis: it sums to 0 along all of them."""
-    for axis in range(table.ndim):
+def contrasts(table: Floats, axes: Sequence[int] | None = None) -> Floats:
+    """Return what a table says beyond its sums along some axes, along which it sums to 0 then.
+
+    None: along all.
+    """
+    for axis in range(table.ndim) if axes is None else axes:
         table = table - table.mean(axis=axis, keepdims=True)
     return table
 

@@ -23,7 +23,7 @@ from mechdesign.noise.discrete import LARGEST_SIGMA2
 from mechdesign.tables import DesignCache
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import Hierarchy, Wavelet
-from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, MarginalCounts, checked_shape
+from rangeq.central.inputs import LARGEST_DIMENSION, MarginalCounts, checked_shape
 from rangeq.central.matrix_mechanism.dense_strategy import SCALE_BITS, DenseStrategy
 from rangeq.central.matrix_mechanism.gram_optimum import (
     LARGEST_PATH,
@@ -148,7 +148,7 @@ class StrategyDesign:
             It is known of marginals, and of prefixes and ranges of one attribute of 1,024 cells.
         """
         require_minimax(self.workload)
-        return self.mechanism.noise_variance * largest_variance(self.strategy, self.workload)
+        return _objective_of(self.mechanism, self.workload, "largest")
 
     @property
     def _value(self) -> float:
@@ -196,6 +196,13 @@ class StrategyDesign:
         if beyond < 0:
             return f"{said}, and {-beyond:.2g} % below the bound for strategies of continuous noise"
         return f"{said}, {beyond:.2g} % above that of strategies of continuous noise"
+
+
+def _objective_of(mechanism: MatrixMechanism, workload: Workload, objective: str) -> float:
+    """The mean or the largest variance of a workload's answers, in squared users."""
+    if objective == "largest":
+        return mechanism.noise_variance * largest_variance(mechanism.strategy, workload)
+    return mechanism.workload_variance(workload)
 
 
 def least_cell_variance(promise: Promise) -> float:
@@ -332,7 +339,7 @@ def workload_optimal(
         require_minimax(asked)
         if isinstance(promise, Privacy):
             raise ValueError("the largest variance is made small under Gaussian noise alone")
-    if len(asked.sizes) > LARGEST_DIMENSION or asked.cells > LARGEST_DOMAIN:
+    if not asked.has_table:
         # Only residuals of few attributes each, with Gaussian noise, need no table of all cells
         together = (sum(part.name != "total" for part in term.factors) for term in asked.terms)
         if isinstance(promise, Privacy) or max(together) > LARGEST_DIMENSION:
@@ -346,9 +353,7 @@ def workload_optimal(
         with ProgressMeter(f"strategy for {asked.cells} cells", shown=progress):
             if objective == "largest":
                 assert not isinstance(promise, Privacy)
-                bits = min(entry_bits(promise.noise_ratio), MOST_BITS)
-                if len(asked.sizes) == 1:
-                    bits = min(bits, SCALE_BITS)
+                bits = _bits(asked, promise.noise_ratio)
                 strategy, largest = least_largest(asked, tolerance, bits)
                 stored = StoredStrategy(strategy, largest * asked.weight)
             elif isinstance(promise, Privacy):
@@ -376,8 +381,7 @@ def _noise(asked: Workload, promise: Promise) -> str:
     if ratio < 1 and asked.cells <= _LARGEST_STAIRCASE:  # and so little noise has other optima
         return f"Gaussian, {ratio}"
     # Two promises of the same bits have the same design, and share a file
-    bits = min(entry_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else entry_bits(ratio)
-    return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else bits}"
+    return f"Gaussian {ratio if asked.cells > _LARGEST_DENSE else _bits(asked, ratio)}"
 
 
 def _for_gaussian_noise(
@@ -408,7 +412,7 @@ def _for_continuous_noise(
     _require_short(asked)
     if len(asked.sizes) > 1 and size > _LARGEST_DENSE:
         several: list[Strategy] = []
-        if size <= LARGEST_DOMAIN and len(asked.sizes) <= LARGEST_DIMENSION:
+        if asked.has_table:
             several.append(product_optimum(asked, tolerance, entry_bits(ratio)))
         if not several or (len(asked.terms) > 1 and tells_differences(asked)):
             several.append(residual_optimum(asked, tolerance, entry_bits(ratio)))
@@ -423,6 +427,11 @@ def _for_continuous_noise(
     optimum = optimal_gram(gram, tolerance, error, len(basis))
     bits = min(entry_bits(ratio), SCALE_BITS)
     return DenseStrategy.of_gram(optimum.gram, basis, asked.sizes, bits), optimum.bound
+
+
+def _bits(asked: Workload, ratio: Fraction) -> int:
+    """The bits of entries of a strategy: see `entry_bits`."""
+    return min(entry_bits(ratio), SCALE_BITS) if len(asked.sizes) == 1 else entry_bits(ratio)
 
 
 def entry_bits(ratio: Fraction) -> int:
@@ -578,9 +587,7 @@ class DesignFile:
             if bound is None or strategy.sizes != self.workload.sizes:
                 return None
             mechanism = MatrixMechanism(strategy, self.promise)
-            variance = mechanism.workload_variance(self.workload)
-            if self.objective == "largest":
-                variance = mechanism.noise_variance * largest_variance(strategy, self.workload)
+            variance = _objective_of(mechanism, self.workload, self.objective)
             least = bound / self.workload.weight * least_cell_variance(self.promise)
             # The least error may be rounded to a little below its bound
             if least <= variance * (1 + 1e-9):

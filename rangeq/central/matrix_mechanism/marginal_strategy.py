@@ -254,9 +254,8 @@ class MarginalStrategy(ViewStrategy):
 
     def __repr__(self) -> str:
         what = "residuals" if self.residual else "marginals"
-        cells = math.prod(self.sizes)
-        of = f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
-        return f"<MarginalStrategy of {len(self.views)} {what}, {self.rows} numbers of {of}>"
+        numbers = f"{self.rows} numbers of {self._extent}"
+        return f"<MarginalStrategy of {len(self.views)} {what}, {numbers}>"
 
 
 def require_products(

@@ -256,9 +256,7 @@ class ResidualStrategy(ViewStrategy):
         return strategy
 
     def __repr__(self) -> str:
-        cells = math.prod(self.sizes)
-        of = f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
-        numbers = f"{self.rows} numbers of {of}"
+        numbers = f"{self.rows} numbers of {self._extent}"
         return f"<ResidualStrategy of {len(self.views)} sets of attributes, {numbers}>"
 
 

@@ -15,7 +15,7 @@ from mechdesign import Privacy
 from mechdesign.accounting import ZCDP, ApproximateDP
 from mechdesign.base import Floats, Integers
 from mechdesign.noise.staircase import GroupedNoise
-from rangeq.central.inputs import InvalidHistogram, MarginalCounts
+from rangeq.central.inputs import LARGEST_DOMAIN, InvalidHistogram, MarginalCounts
 from rangeq.central.matrix_mechanism.workload import Workload
 
 View: TypeAlias = tuple[int, ...]  #: A set of attributes, by their places, ascending.
@@ -361,6 +361,12 @@ class ViewStrategy(Strategy):
 
     def estimate(self, noisy: npt.NDArray[Any]) -> Floats:
         return sum_of_parts(self.sizes, self.parts(noisy))
+
+    @property
+    def _extent(self) -> str:
+        """What the numbers are of, in words."""
+        cells = math.prod(self.sizes)
+        return f"{cells} cells" if cells <= LARGEST_DOMAIN else f"{len(self.sizes)} attributes"
 
     def _others(self, view: View) -> tuple[int, ...]:
         """The places of the attributes that a view lacks."""

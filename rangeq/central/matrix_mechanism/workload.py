@@ -20,7 +20,12 @@ import numpy.typing as npt
 import scipy
 
 from mechdesign.base import Floats, Integers, is_whole, set_fields, shown
-from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, checked_shape
+from rangeq.central.inputs import (
+    LARGEST_DIMENSION,
+    LARGEST_DOMAIN,
+    LARGEST_MARGINALS,
+    checked_shape,
+)
 
 LARGEST_GRAM = 1 << 12  #: The most cells of an attribute whose Gram matrix is written out: 128 MB.
 
@@ -356,6 +361,11 @@ class Workload:
     def cells(self) -> int:
         """The number of cells."""
         return math.prod(self.sizes)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether there may be a table of all cells."""
+        return len(self.sizes) <= LARGEST_DIMENSION and self.cells <= LARGEST_DOMAIN
 
     def __add__(self, other: Workload) -> Workload:
         if not isinstance(other, Workload):

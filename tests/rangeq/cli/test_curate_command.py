@@ -157,7 +157,7 @@ def strategic(curate):
     return run
 
 
-@pytest.mark.parametrize(
+OF_PROMISES = pytest.mark.parametrize(
     ("promise", "options"),
     [
         (ZCDP("0.1"), ("--rho", "0.1")),
@@ -166,6 +166,9 @@ def strategic(curate):
     ],
     ids=repr,
 )
+
+
+@OF_PROMISES
 def test_what_suits_the_posterior_is_that_of_python(strategic, promise, options, capsys):
     table = people(300)
     table.to_csv("people.csv", index=False)
@@ -213,15 +216,7 @@ def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("promise", "options"),
-    [
-        (ZCDP("0.1"), ("--rho", "0.1")),
-        (ApproximateDP("1", "1e-9"), ("--epsilon", "1", "--delta", "1e-9")),
-        (Privacy.from_epsilon("1"), ("--epsilon", "1")),
-    ],
-    ids=repr,
-)
+@OF_PROMISES
 def test_the_best_strategy_is_that_of_python(strategic, promise, options, capsys):
     table = people(300)
     table.to_csv("people.csv", index=False)
