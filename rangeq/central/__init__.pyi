@@ -11,6 +11,7 @@ from .inputs import (
     count_cells,
     count_marginals,
 )
+from .matrix_mechanism.adaptive import AdaptiveMarginals
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
@@ -35,6 +36,7 @@ __all__ = [
     "LARGEST_DOMAIN",
     "LARGEST_TOTAL",
     "LEAST_EPSILON",
+    "AdaptiveMarginals",
     "Branching",
     "Branchings",
     "Budget",

@@ -56,12 +56,18 @@ class MarginalStrategy(ViewStrategy):
     sizes : int or sequence of int
         The number of cells along each attribute.
     views : sequence of sequence of int
-        The attributes of each marginal, ascending; () for the total. Different ones.
+        The attributes of each marginal, ascending; () for the total. One may be measured twice.
     weights : sequence of int
         A factor for the counts of each, at least 1.
     residual : bool, default False
         Whether of each marginal its residuals are measured, instead of its counts: along each of
         its n cells of an attribute, n times the count less the sum along it.
+
+    Attributes
+    ----------
+    precisions : dict of tuple of int to float
+        For each set of attributes of which the residuals of a marginal follow, their precision per
+        unit of noise variance.
 
     Raises
     ------
@@ -86,10 +92,10 @@ class MarginalStrategy(ViewStrategy):
         self.sizes = checked_shape(sizes, LARGEST_MARGINALS)
         self.residual = bool(residual)
         wrong = (
-            "views are different sets of attributes, one at least, each by their places in"
+            "views are sets of attributes, one at least, each by their places in"
             f" ascending order, from 0 to {len(self.sizes) - 1}"
         )
-        self._take(views, weights, set(range(len(self.sizes))), wrong)
+        self._take(views, weights, set(range(len(self.sizes))), wrong, again=True)
         largest = max(
             weight * (math.prod(self.sizes[i] for i in view) if residual else 1)
             for view, weight in self._parts
@@ -100,7 +106,7 @@ class MarginalStrategy(ViewStrategy):
             )
         if self.rows > LARGEST_DOMAIN:
             raise ValueError(f"there are over 2^26 rows: {self.rows}")
-        self._precisions = self._told()
+        self.precisions = self._told()
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -134,7 +140,7 @@ class MarginalStrategy(ViewStrategy):
                 # but P_S. An attribute of one cell leaves n I - J = 0
                 factor = math.prod(self.sizes[i] ** 2 for i in view)
                 if all(self.sizes[i] > 1 for i in view):
-                    precisions[view] = float(weight**2 * factor)
+                    precisions[view] = precisions.get(view, 0.0) + float(weight**2 * factor)
                 continue
             # The identity along a set is the sum of the projections of all its subsets: a marginal
             # tells of its totals, too, each of which has the noise of all that it adds up. As
@@ -153,7 +159,7 @@ class MarginalStrategy(ViewStrategy):
     def full_rank(self) -> bool:
         # P_S of all subsets add up to the identity, so that all must be measured
         wide = sum(n > 1 for n in self.sizes)
-        return len(self._precisions) == 1 << wide
+        return len(self.precisions) == 1 << wide
 
     def measure(self, counts: Integers | MarginalCounts) -> Integers:
         return np.concatenate([self._measured(counts, *part).ravel() for part in self._parts])
@@ -168,8 +174,8 @@ class MarginalStrategy(ViewStrategy):
     def normal(self, cells: Floats) -> Floats:
         # P_S of the cells, times lambda_S: the residual is that of sums, of as many cells
         parts = {
-            view: self._precisions[view] * self._beyond(view) * contrasts(sums)
-            for view in self._precisions
+            view: self.precisions[view] * self._beyond(view) * contrasts(sums)
+            for view in self.precisions
             for sums in [cells.sum(axis=self._others(view))]
         }
         return sum_of_parts(self.sizes, parts)
@@ -180,12 +186,12 @@ class MarginalStrategy(ViewStrategy):
             # n I - J is n times the identity on a residual
             factor = math.prod(self.sizes[i] for i in view) if self.residual else 1
             for part in [view] if self.residual else subsets(view):
-                if part not in self._precisions:
+                if part not in self.precisions:
                     continue
                 others = tuple(axis for axis, i in enumerate(view) if i not in part)
                 summed = math.prod(table.shape[axis] for axis in others)
                 # Each estimate of the residual counts as its precision
-                told = (weight * factor) ** 2 / summed / self._precisions[part]
+                told = (weight * factor) ** 2 / summed / self.precisions[part]
                 known = contrasts(table.sum(axis=others)) * (told / (weight * factor))
                 parts[part] = parts[part] + known if part in parts else known
         return parts
@@ -205,21 +211,21 @@ class MarginalStrategy(ViewStrategy):
         means = shares * sums
         beside = squares - means
         if not self.full_rank:
-            require_products(self, self._precisions, beside, means)
+            require_products(self, self.precisions, beside, means)
         total = np.zeros(squares.shape[1])
         outside = shares**2
-        for view in self.parts_of(beside, squares, self._precisions):
+        for view in self.parts_of(beside, squares, self.precisions):
             # P_S of a product of weights is a product: along S what is beside the mean, else the
             # mean. Rounding can leave a difference of squares below 0
             inside = list(view)
             others = np.delete(outside, inside, axis=0).prod(axis=0)
             sides = np.maximum(beside[inside].prod(axis=0), 0.0)
-            total += sides * others / self._precisions[view]
+            total += sides * others / self.precisions[view]
         return total
 
     def _linear_variance(self, query: Floats) -> float:
         known = total = 0.0
-        for view, precision in self._precisions.items():
+        for view, precision in self.precisions.items():
             # P_S of the query: the residual of its sums, over so many equal cells
             norm = float((contrasts(query.sum(axis=self._others(view))) ** 2).sum())
             known += norm / self._beyond(view)

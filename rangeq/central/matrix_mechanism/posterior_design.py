@@ -65,8 +65,7 @@ def posterior_optimal(
     (163, True)
     """
     sizes = checked_shape(domain, LARGEST_MARGINALS)
-    if not (isinstance(users, Real) and math.isfinite(users) and users >= 1):
-        raise ValueError(f"users must be a number of at least 1, got {shown(users)}")
+    checked_users(users)
     if not isinstance(promise, (Privacy, ZCDP, ApproximateDP)):
         raise TypeError(
             f"a promise is a Privacy, a ZCDP or an ApproximateDP, got a {type(promise).__name__}"
@@ -80,11 +79,16 @@ def posterior_optimal(
             )
         queries = histogram_for_posterior(sizes[0], unit * _SHARPER**exponential, users)
         return workload_optimal(queries, sizes[0], promise).mechanism
-    if sum(size > 1 for size in sizes) < 2:
-        raise ValueError(f"of {shown(sizes)} cells there are no pairs of attributes to measure")
     bits = MOST_BITS if isinstance(promise, Privacy) else entry_bits(promise.noise_ratio)
     strategy = marginals_for_posterior(sizes, unit / users**2, 1 + exponential, bits)
     return MatrixMechanism(strategy, promise)
+
+
+def checked_users(users: float) -> float:
+    """Check a number of users, from what is public."""
+    if not (isinstance(users, Real) and math.isfinite(users) and users >= 1):
+        raise ValueError(f"users must be a number of at least 1, got {shown(users)}")
+    return float(users)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -180,6 +184,8 @@ def marginals_for_posterior(
     are measured, and 2 for Laplace noise, of which counts are.
     """
     wide = [i for i, n in enumerate(sizes) if n > 1]
+    if len(wide) < 2:
+        raise ValueError(f"of {shown(sizes)} cells there are no pairs of attributes to measure")
     views: list[View] = [(), *((i,) for i in wide), *combinations(wide, 2)]
     shapes = [tuple(sorted(sizes[i] for i in view)) for view in views]
     budgets = _budgets(Counter(shapes), unit, power)
@@ -193,12 +199,15 @@ def marginals_for_posterior(
     return MarginalStrategy(sizes, views, weights, power == 1)
 
 
+def falling(size: int) -> Floats:
+    """The prior variances of the coefficients along an attribute, of sum 1: (size - 1,)."""
+    squares = np.arange(1, size, dtype=np.float64) ** -2.0
+    return np.asarray(squares / squares.sum())
+
+
 def _budgets(shapes: Mapping[View, int], unit: float, power: int) -> dict[View, float]:
     """The budget of each total, attribute and pair, by its sizes, of which there are so many."""
-    falling = {}
-    for n in {n for shape in shapes for n in shape}:
-        squares = np.arange(1, n, dtype=np.float64) ** -2.0
-        falling[n] = squares / squares.sum()
+    prior = {n: falling(n) for shape in shapes for n in shape}
     sources = {shape: _sources(shape, shapes, power) for shape in shapes}
     even = 1 / sum(shapes.values())
     budgets = dict.fromkeys(shapes, even)
@@ -210,7 +219,7 @@ def _budgets(shapes: Mapping[View, int], unit: float, power: int) -> dict[View, 
         variances = {shape: unit / sum(parts.values()) for shape, parts in told.items()}
         # Relative to even shares, in which a table of q cells has q times the square
         lower: dict[View, tuple[float, float]] = {
-            shape: _left(falling[shape[0]], variances[shape] * shape[0])
+            shape: _left(prior[shape[0]], variances[shape] * shape[0])
             for shape in shapes
             if len(shape) == 1
         }
@@ -221,9 +230,9 @@ def _budgets(shapes: Mapping[View, int], unit: float, power: int) -> dict[View, 
             for pair, many in shapes.items():
                 if len(pair) < 2:
                     continue
-                prior: Floats = dependence * np.outer(*(falling[n] for n in pair)).ravel()
+                squares: Floats = dependence * np.outer(*(prior[n] for n in pair)).ravel()
                 parts = [
-                    (pair, _left(prior, variances[pair] * math.prod(pair))),
+                    (pair, _left(squares, variances[pair] * math.prod(pair))),
                     *((shape, lower[shape]) for shape in ((), *((n,) for n in pair))),
                 ]
                 root = math.sqrt(sum(left for _, (left, _) in parts))

@@ -308,7 +308,7 @@ class ViewStrategy(Strategy):
     Attributes
     ----------
     views : tuple of tuple of int
-        Sets of attributes by their places, ascending; () for the total. Different ones.
+        Sets of attributes by their places, ascending; () for the total.
     weights : tuple of int
         A factor for the numbers of each, at least 1.
     """
@@ -317,14 +317,19 @@ class ViewStrategy(Strategy):
     weights: tuple[int, ...]
 
     def _take(
-        self, views: Sequence[Sequence[int]], weights: Sequence[int], places: set[int], wrong: str
+        self,
+        views: Sequence[Sequence[int]],
+        weights: Sequence[int],
+        places: set[int],
+        wrong: str,
+        again: bool = False,
     ) -> None:
-        """Set views of some attributes, and weights; ValueError for others."""
+        """Set views of some attributes, perhaps twice, and weights; ValueError for others."""
         self.views = tuple(tuple(int(i) for i in view) for view in views)
         self.weights = tuple(int(weight) for weight in weights)
         if (
             not self.views
-            or len(set(self.views)) != len(self.views)
+            or (len(set(self.views)) != len(self.views) and not again)
             or any(list(view) != sorted(set(view) & places) for view in self.views)
         ):
             raise ValueError(wrong)

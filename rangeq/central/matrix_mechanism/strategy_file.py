@@ -290,7 +290,9 @@ def mechanism_of_content(
 ) -> tuple[MatrixMechanism, Integers]:
     """The mechanism that a file holds; its strategy is made again, and its noise.
 
-    Older files have sigma^2 of Gaussian noise rounded up to an integer.
+    Older files have sigma^2 of Gaussian noise rounded up to an integer; where numbers were chosen
+    after others, it is that of the most that could have been chosen,
+    at most twice theirs.
     """
     shapes = content["arrays"]
     counts = {name: math.prod(shape) for name, shape in sorted(shapes.items())}
@@ -306,6 +308,10 @@ def mechanism_of_content(
     promise = kind(**promised)
     mechanism = MatrixMechanism(strategy, promise)
     noise = mechanism.noise
-    if isinstance(noise, DiscreteGaussian) and sigma2 == math.ceil(noise.sigma2):
+    if (
+        isinstance(noise, DiscreteGaussian)
+        and sigma2
+        and (noise.sigma2 < sigma2 <= 2 * noise.sigma2 or sigma2 == math.ceil(noise.sigma2))
+    ):
         mechanism = MatrixMechanism(strategy, promise, sigma2)
     return mechanism, numbers[:measured]

@@ -80,6 +80,10 @@ EXAMPLES = {
     "residuals": MarginalStrategy((3, 4), [(), (0,), (1,), (0, 1)], [9, 4, 3, 1], True),
     "residuals, dependent": MarginalStrategy((3, 4, 2), [(), (0,), (0, 2)], [9, 4, 3], True),
     "residuals of one cell": MarginalStrategy((1, 4), [(), (1,)], [9, 4], True),
+    "marginals, one twice": MarginalStrategy((3, 2), [(0, 1), (0,), (0, 1)], [2, 7, 3]),
+    "residuals, some twice": MarginalStrategy(
+        (3, 4), [(), (0,), (1,), (0, 1), (0, 1), (1,)], [9, 4, 3, 1, 2, 1], True
+    ),
     "residuals by matrices": ResidualStrategy(
         [_DIFFERENCES, [[3, -1, -2], [0, 5, -5]]], [(), (0,), (1,), (0, 1)], [9, 4, 3, 2]
     ),
