@@ -635,16 +635,13 @@ class SurveyEstimate:
         -------
         SurveyEstimate
             With the estimate's own ``fitted()``, of marginals or of ranges of several attributes
-            (of `rangeq.grids`); of a curator's release with its ``posterior()``.
+            (of `rangeq.grids`).
 
         Raises
         ------
         InvalidQuestion
             Nothing can be fitted to the estimate.
         """
-        if hasattr(self.estimate, "posterior"):
-            posterior = self.estimate.posterior(self.schema)
-            return SurveyEstimate(self.schema, posterior, self.measure)
         if not hasattr(self.estimate, "fitted"):
             raise InvalidQuestion(
                 "no model is fitted to this estimate: it is neither of marginals nor of ranges of"

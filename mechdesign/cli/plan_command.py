@@ -38,7 +38,7 @@ from mechdesign.planning.trust import LOCAL
   mechdesign plan frequencies --domain 16 --n 100000 --epsilon 4 --days 30 --changes 1""",
     f"""
     task  count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, shaped,
-        conjunctions, curated-ranges, curated-marginals, curated-quantiles, ...
+        conjunctions, curated-ranges, curated-attributes, curated-marginals, curated-quantiles, ...
     --domain DOMAIN  items, respondents in the group, or bits of an item; several attributes: 5,2,2
         or age=5,smokes=2
     --n N [int]  number of users who report; of n, epsilon and error give two; of count the

@@ -1,4 +1,4 @@
-"""The tasks of releases: "curated-ranges", "curated-marginals" and "curated-quantiles".
+"""The tasks of releases: "curated-ranges", "curated-attributes", and others.
 
 They are tasks of `mechdesign.plan`. Errors follow from the sizes and epsilon alone: no data enter
 the choice.
@@ -26,7 +26,9 @@ from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.inputs import cells_along, checked_quantiles, checked_shape
 from rangeq.central.matrix_mechanism.design import workload_optimal
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
+from rangeq.central.matrix_mechanism.several_attributes import marginal_weights
 from rangeq.central.matrix_mechanism.strategy import Strategy
+from rangeq.central.matrix_mechanism.workload import Workload
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 from rangeq.central.released_quantiles import ordered_attribute
@@ -168,23 +170,31 @@ def designed_mechanism(
     workload: str | tuple[str, ...],
     epsilon: float | Rational,
     delta: Fraction | None = None,
+    ways: tuple[int, ...] = (),
 ) -> MatrixMechanism:
-    """Return what `workload_optimal` designs, where that takes seconds."""
+    """Return what `workload_optimal` designs, where that takes seconds.
+
+    Of names for each attribute, in sets of so many of ``ways``; all attributes together if that is
+    empty.
+    """
     promise: Promise
     if delta is not None:
         promise = ApproximateDP(epsilon, delta)
-        return MatrixMechanism(_strategy(sizes, workload, ZCDP(1)), promise)
+        return MatrixMechanism(_strategy(sizes, workload, ZCDP(1), ways), promise)
     promise = Privacy.from_epsilon(epsilon)
     # Noise in whole steps has other optima at every epsilon, but they change little: a search for
     # one asks for the designs of few
     near = min(max(round(2 * math.log2(promise.epsilon)), -_OCTAVES), _OCTAVES)
     designed = Privacy.from_epsilon(2.0 ** (near / 2))
-    return MatrixMechanism(_strategy(sizes, workload, designed), promise)
+    return MatrixMechanism(_strategy(sizes, workload, designed, ways), promise)
 
 
 @lru_cache(maxsize=32)
 def _strategy(
-    sizes: tuple[int, ...], workload: str | tuple[str, ...], promise: Promise
+    sizes: tuple[int, ...],
+    workload: str | tuple[str, ...],
+    promise: Promise,
+    ways: tuple[int, ...] = (),
 ) -> Strategy:
     widest = _WIDEST_FOR_LAPLACE_NOISE if isinstance(promise, Privacy) else _WIDEST
     if max(sizes) > widest:
@@ -192,7 +202,16 @@ def _strategy(
             f"of more than {widest} cells along an attribute a design takes long: workload_optimal"
             " makes it, and mechdesign curate --strategy best"
         )
-    asked = workload if isinstance(workload, str) else list(workload)
+    asked: Any = workload if isinstance(workload, str) else list(workload)
+    if ways:  # every set of attributes counts alike, however many queries are about it
+        views = [view for k in ways for view in combinations(range(len(sizes)), k)]
+        asked = []
+        for view in views:
+            names = [workload[i] if i in view else "total" for i in range(len(sizes))]
+            weight = 1 / Workload.of(names, sizes).count / math.comb(len(sizes), len(view))
+            asked.append((weight, names))
+        if set(workload) == {"cells"} and isinstance(promise, Privacy):
+            return marginal_weights(Workload.of(asked, sizes))  # alone, in a second
     return workload_optimal(asked, sizes, promise).strategy
 
 
@@ -236,6 +255,116 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
                 tree = Hierarchy(shape, 1, lists, budget=budget)
                 variances[BestTree(lists, budget)] = tree.average_variance()
     return min(variances, key=lambda candidate: variances[candidate])
+
+
+_ASKED = 4096  # so many queries of a kind have their variances averaged, at most
+
+_ONE_AND_TWO = ("one: cell", "range", "quantile", "two: cell", "range x range")
+
+
+@dataclass(frozen=True)
+class CuratedAttributes(CuratedRanges):
+    """What is asked of a release of several attributes: about one of them, and about two together.
+
+    Ranges are asked along ordered attributes and single items of the others. Candidates are those
+    of `CuratedRanges`, the strategy for these questions, and besides the marginals of all single
+    attributes and pairs with weights of least error ("marginals"); if a delta is given, "gaussian"
+    is the strategy for these questions with Gaussian noise. Candidates are ranked by the root mean
+    square of the errors of questions about one attribute and about two, half each.
+
+    Attributes
+    ----------
+    domain, unordered, workload, delta : as of `CuratedRanges`
+        Of two attributes or more.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.domain) < 2:
+            raise ValueError("of one attribute plan curated-ranges")
+
+    @property
+    def question(self) -> str:
+        sizes = " x ".join(map(str, self.domain.sizes))
+        return f"questions about one and two attributes of {sizes} cells{_from_curator(self.delta)}"
+
+    @property
+    def error_is(self) -> str:
+        along = "ranges along ordered attributes, items of others"
+        return f"root mean square error of {along}, in users, for any data"
+
+    @property
+    def other_errors_are(self) -> str:  # type: ignore[override]
+        return (
+            "one, two: root mean square errors of a cell of one attribute, or of two, of a range"
+            " along ordered ones, and of the rank of a quantile"
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        gaussian = ["gaussian"] if self.delta else []
+        return ("flat", "tree", "wavelet", "strategy", "marginals", *gaussian)
+
+    def offer(self, name: str, epsilon: float | Fraction, n: int) -> Offer:
+        mechanism: Any
+        if name in ("strategy", "marginals", "gaussian"):
+            kinds = tuple(self._kinds if name != "marginals" else ["cells"] * len(self.ordered))
+            delta = self.delta if name == "gaussian" else None
+            mechanism = designed_mechanism(self.domain.sizes, kinds, epsilon, delta, ways=(1, 2))
+        else:
+            mechanism = super().offer(name, epsilon, n).protocol
+        errors = [self._squared(mechanism, ways, self._kinds) for ways in (1, 2)]
+        return Offer(mechanism, math.sqrt(sum(errors) / 2))
+
+    @property
+    def _kinds(self) -> list[str]:
+        return [self.workload if is_ordered else "cells" for is_ordered in self.ordered]
+
+    def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
+        cells = ["cells"] * len(self.ordered)
+        ranges = ["ranges" if is_ordered else "cells" for is_ordered in self.ordered]
+        prefixes = ["prefixes" if is_ordered else "" for is_ordered in self.ordered]
+        asked = ((1, cells), (1, ranges), (1, prefixes), (2, cells), (2, ranges))
+        found = []
+        for name, (ways, kinds) in zip(_ONE_AND_TWO, asked, strict=True):
+            if kinds is cells or any(self.ordered):
+                found.append((name, math.sqrt(self._squared(protocol, ways, kinds))))
+        return tuple(found)
+
+    def _squared(self, mechanism: Any, ways: int, kinds: Sequence[str]) -> float:
+        """The mean squared error of products of queries along so many attributes."""
+        # Along attributes of the kind "" nothing is asked
+        places = [place for place, kind in enumerate(kinds) if kind]
+        errors = []
+        for view in combinations(places, ways):
+            if isinstance(mechanism, MatrixMechanism):
+                names = [kinds[i] if i in view else "total" for i in range(len(kinds))]
+                errors.append(mechanism.workload_variance(names))
+                continue
+            errors.append(float(np.mean(mechanism.errors.variance(*self._boxes(view, kinds)))))
+        return float(np.mean(errors))
+
+    def _boxes(self, view: Sequence[int], kinds: Sequence[str]) -> tuple[Any, Any]:
+        """All boxes of these kinds along some attributes, or many of them."""
+        sizes = self.domain.sizes
+        ends = []
+        for place in view:
+            cell = np.arange(sizes[place])
+            if kinds[place] == "ranges":
+                ends.append(np.triu_indices(sizes[place]))
+            else:
+                ends.append((cell if kinds[place] == "cells" else 0 * cell, cell))
+        number = math.prod(len(first) for first, _ in ends)
+        if number <= _ASKED:
+            chosen = np.indices([len(first) for first, _ in ends]).reshape(len(view), -1)
+        else:  # of a fixed seed: a plan is the same every time
+            rng = np.random.default_rng(0)
+            chosen = np.array([rng.integers(0, len(first), _ASKED) for first, _ in ends])
+        boxes = np.zeros((2, len(sizes), chosen.shape[1]), dtype=np.int64)
+        boxes[1] = np.array(sizes)[:, None] - 1
+        for place, which, pair in zip(view, chosen, ends, strict=True):
+            boxes[:, place] = [end[which] for end in pair]
+        return boxes[0], boxes[1]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -38,6 +39,7 @@ from mechdesign.base import (
 )
 from mechdesign.noise.discrete import DiscreteLaplace
 from mechdesign.noise.staircase import GroupedNoise
+from rangeq.central.estimate import CentralEstimate
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
 from rangeq.central.inputs import (
     LARGEST_MARGINALS,
@@ -46,6 +48,7 @@ from rangeq.central.inputs import (
     MarginalCounts,
     cells_along,
 )
+from rangeq.central.matrix_mechanism.adaptive import AdaptiveMarginals
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism
 from rangeq.central.matrix_mechanism.strategy_file import (
     MATRIX_MECHANISM,
@@ -55,6 +58,7 @@ from rangeq.central.matrix_mechanism.strategy_file import (
     strategy_numbers,
 )
 from rangeq.central.mechanism import CentralMechanism
+from rangeq.central.posterior import NoPosterior
 from rangeq.central.released_quantiles import ReleasedQuantiles
 
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
@@ -136,7 +140,7 @@ class Release:
     def draw(
         cls,
         schema: Schema,
-        mechanism: Releasing,
+        mechanism: Releasing | AdaptiveMarginals,
         counts: npt.ArrayLike | MarginalCounts,
         rng: np.random.Generator | None = None,
     ) -> Release:
@@ -147,7 +151,8 @@ class Release:
         Parameters
         ----------
         schema, mechanism : as of `Release`
-            Such as what ``plan("curated-ranges", schema, epsilon=..)`` recommends.
+            Such as what ``plan("curated-ranges", schema, epsilon=..)`` recommends. Of an
+            `AdaptiveMarginals` the mechanism of a release is that of all numbers together.
         counts : array_like
             The histogram, from `count_cells`: as for `CentralMechanism.release`. For a
             `MatrixMechanism` of marginals a `MarginalCounts`, too, from `count_marginals`.
@@ -165,6 +170,10 @@ class Release:
         ValueError, TypeError, InvalidHistogram
             As for `Release` and `CentralMechanism.release`; nothing was drawn.
         """
+        if isinstance(mechanism, AdaptiveMarginals):
+            _require_cells(schema, mechanism.sizes)
+            both, numbers = mechanism.measured(counts, rng)
+            return cls(schema, both, [numbers], rng is not None)
         settled = _settled(schema, mechanism)
         if isinstance(settled, MatrixMechanism):
             return cls(schema, settled, [settled.noisy_numbers(counts, rng)], rng is not None)
@@ -177,8 +186,8 @@ class Release:
         """Answers in the schema's labels and units, as numbers of users; see `CentralEstimate`."""
         mechanism, levels = self.mechanism, list(self.levels)
         if isinstance(mechanism, MatrixMechanism):
-            return SurveyEstimate(self.schema, mechanism.estimate(levels[0]), "users")
-        return SurveyEstimate(self.schema, mechanism.estimate(levels), "users")
+            return ReleasedEstimate(self.schema, mechanism.estimate(levels[0]), "users")
+        return ReleasedEstimate(self.schema, mechanism.estimate(levels), "users")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that `load` reads, replacing it in one step or not at all.
@@ -245,6 +254,29 @@ class Release:
         )
 
 
+class ReleasedEstimate(SurveyEstimate):
+    """The answers of a curator's release, in labels and units.
+
+    Its synthetic rows are those of `fitted`, whose counts are never negative, where it has one: see
+    `CentralEstimate.posterior`. So rows hold what the answers say, but for whole numbers of rows,
+    and nobody where the answers are noise.
+    """
+
+    estimate: CentralEstimate
+
+    def fitted(self) -> SurveyEstimate:
+        return self._fitted
+
+    @cached_property
+    def _fitted(self) -> SurveyEstimate:
+        return SurveyEstimate(self.schema, self.estimate.posterior(self.schema), self.measure)
+
+    def _sampler(self, name: str) -> Any:
+        with suppress(NoPosterior):
+            return getattr(self._fitted.estimate, name)
+        return super()._sampler(name)
+
+
 def promised(mechanism: Releasing) -> str:
     """Say what a release promises, in few words."""
     if isinstance(mechanism, CentralMechanism):
@@ -283,17 +315,12 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
 def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
     """Return the same mechanism, of nothing that another computer might compute otherwise."""
     # ValueError and TypeError for one that is not for the schema, or cannot be kept
-    sizes = cells_along(schema, LARGEST_MARGINALS)
     if type(mechanism) not in (*_MECHANISMS.values(), MatrixMechanism):
         raise TypeError(
             f"a mechanism is one of {listed([*_MECHANISMS, NAME])}, got a"
             f" {type(mechanism).__name__}"
         )
-    if sizes != mechanism.sizes:
-        raise ValueError(
-            f"the schema has {shown(sizes)} items, and the mechanism is for"
-            f" {shown(mechanism.sizes)} cells"
-        )
+    _require_cells(schema, mechanism.sizes)
     if isinstance(mechanism, MatrixMechanism):
         return mechanism
     changes: dict[str, Any] = {}
@@ -302,6 +329,14 @@ def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
     if isinstance(mechanism, Hierarchy) and mechanism.budget != mechanism.shares:
         changes["budget"] = mechanism.shares
     return replace(mechanism, **changes) if changes else mechanism
+
+
+def _require_cells(schema: Schema, cells: tuple[int, ...]) -> None:
+    sizes = cells_along(schema, LARGEST_MARGINALS)
+    if sizes != cells:
+        raise ValueError(
+            f"the schema has {shown(sizes)} items, and the mechanism is for {shown(cells)} cells"
+        )
 
 
 def _shapes(mechanism: Releasing) -> list[tuple[int, ...]]:

@@ -88,7 +88,7 @@ FEW = (
         for height in (0.0, 0.5, 1.5)
         for points in (0.15, 0.5)
     ),
-    Kernel(0.0, 0.0, 1.0, 1.5),
+    *(Kernel(0.0, 0.0, 1.0, points) for points in (1.5, 4.0)),
 )
 
 # The prior probability that all values are equally frequent, where that is among the kernels.

@@ -39,6 +39,10 @@ _SWEEPS, _MORE_SWEEPS = 20, 5
 # counts, so that they are nearer than those of as many people drawn one by one.
 _LAST = (0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)
 
+# At the end few records exchange at a time, so that what each changes is known, and only for the
+# better: so many for each cell of a table, in so many sweeps, of so many records.
+_FINE, _FINE_SWEEPS, _FINE_RECORDS = (3.0, 0.2), 200, 1 << 16
+
 _RATE = 0.5  # the part of a table's misfit that terms take over in a sweep
 
 _SMOOTHING = 2.0  # records added to cells before logarithms: from one more or less little follows
@@ -140,7 +144,33 @@ def _of_pairs(
             strong = {pair: term + misfit[pair] / part for pair, term in terms.items()}
             _exchange(blocks, strong, int(n * part), rng)
             meter.update(int(n * part))
+        _settle(blocks, pairs, rng)
     return blocks
+
+
+def _settle(blocks: Items, pairs: dict[Pair, Floats], rng: np.random.Generator) -> None:
+    """Exchange values where that brings tables nearer to those wanted."""
+    n = blocks.shape[1]
+    some = np.ascontiguousarray(blocks[:, :_FINE_RECORDS])  # records are in random order
+    others = {
+        pair: _counts(blocks[:, _FINE_RECORDS:], pair, table.shape) - n * table
+        for pair, table in pairs.items()
+    }
+    cells = float(np.mean([table.size for table in pairs.values()]))
+    for each in np.geomspace(*_FINE, _FINE_SWEEPS):
+        # Squares of what cells are off change by 2 (off + 1) with a record more, and by
+        # 2 (1 - off) with one less
+        terms = {
+            pair: -2.0 * (off + _counts(some, pair, off.shape)) for pair, off in others.items()
+        }
+        _exchange(some, terms, min(max(int(each * cells), 8), n), rng, 4.0 * (len(blocks) - 1))
+    blocks[:, :_FINE_RECORDS] = some
+
+
+def _counts(blocks: Items, pair: Pair, shape: tuple[int, ...]) -> Floats:
+    """The records in each cell of a pair's table."""
+    cells = blocks[pair[0]] * shape[1] + blocks[pair[1]]
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def _misfit(blocks: Items, pairs: dict[Pair, Floats]) -> dict[Pair, Floats]:
@@ -148,8 +178,7 @@ def _misfit(blocks: Items, pairs: dict[Pair, Floats]) -> dict[Pair, Floats]:
     # Summed over cells, 2 x 2 of them, 4 x 4 and so on: of larger sums noise is less
     misfit = {}
     for (j, k), table in pairs.items():
-        cells = blocks[j] * table.shape[1] + blocks[k]
-        present = np.bincount(cells, minlength=table.size).reshape(table.shape)
+        present = _counts(blocks, (j, k), table.shape)
         wanted = blocks.shape[1] * table
         misfit[j, k] = np.zeros(table.shape)
         for length in 2 ** np.arange(max(table.shape).bit_length()):
@@ -207,16 +236,21 @@ def _with_shares(blocks: Items, shares: list[Floats], rng: np.random.Generator) 
 
 
 def _exchange(
-    blocks: Items, terms: dict[Pair, Floats], some: int, rng: np.random.Generator
+    blocks: Items,
+    terms: dict[Pair, Floats],
+    some: int,
+    rng: np.random.Generator,
+    least: float = 0.0,
 ) -> None:
     """Exchange values of every attribute between the halves of some records, or not: one sweep."""
-    # Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm
+    # Metropolis' rule: as likely as the sum of terms is larger after it, as a logarithm, by more
+    # than the least
     half = some // 2
     chosen = rng.permutation(blocks.shape[1])[: 2 * half]
     ones, others = blocks[:, chosen[:half]], blocks[:, chosen[half:]]
     for axis in range(len(blocks) if half else 0):
         others = np.roll(others, rng.integers(half), axis=1)  # other partners every time
-        change = np.zeros(half)
+        change = np.full(half, -least)
         for place in range(len(blocks)):
             if place != axis:
                 term = terms[axis, place] if axis < place else terms[place, axis].T

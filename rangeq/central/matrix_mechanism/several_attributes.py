@@ -47,6 +47,8 @@ _ROUNDS = 30
 #: The number of new starts for weights of marginals, and the logarithm of one left out.
 _FLIPS, _OUT = 60, -8.0
 
+_NO_WEIGHT = -80.0  # the least logarithm of a weight
+
 _CLOSE = 1e-5  # the relative decrease of the error below which rounds end
 
 #: The bits of products of entries of several strategies. Fewer are needed for much noise, whose
@@ -114,7 +116,8 @@ def marginal_weights(workload: Workload) -> MarginalStrategy:
     def error(logs: Floats) -> tuple[float, Floats]:
         # Softmax: the column of a marginal has the absolute sum 1, so the sensitivity is the sum of
         # the weights. For any logarithms they are positive and of sum 1, and no constraint is left
-        shares = np.exp(logs - scipy.special.logsumexp(logs))
+        # None underflows, as what is measured with a weight of 0 would have an infinite error
+        shares = np.exp(np.maximum(logs - scipy.special.logsumexp(logs), _NO_WEIGHT))
         eigenvalues = gains @ shares**2
         value = float((asked / eigenvalues).sum())
         slope = -2 * shares**2 * (gains.T @ (asked / eigenvalues**2))

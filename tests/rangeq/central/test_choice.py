@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from rangeq.central import (
 )
 from rangeq.central.choice import (
     BestTree,
+    CuratedAttributes,
     CuratedMarginals,
     CuratedQuantiles,
     CuratedRanges,
@@ -45,6 +46,71 @@ def test_errors_are_the_mean_variances_of_what_is_released(domain, epsilon):
         assert item.error**2 == pytest.approx(np.mean(variances))
         assert item.protocol.audit().holds
     assert found.best.error == min(item.error for item in found.candidates)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "unordered"), [((6, 3), ()), ((4, 3, 2), ("1",)), ((2, 3, 2, 3), "0,1,2,3")]
+)
+def test_errors_of_questions_about_one_and_two_attributes(sizes, unordered):
+    """Beside the mean variances of every such question, asked by itself."""
+    task = CuratedAttributes(sizes, unordered, delta="1e-6")
+    found = ranking(task)
+    asked = {"flat", "tree", "wavelet", "strategy", "marginals", "gaussian"}
+    cannot = {name for name, _ in found.refused}
+    assert {item.name for item in found.candidates} == asked - cannot
+    assert cannot <= {"tree", "wavelet"}
+    for item in found.candidates:
+        means: dict[str, list[float]] = {}
+        for ways, view in ((k, v) for k in (1, 2) for v in combinations(range(len(sizes)), k)):
+            kinds = [
+                {
+                    "cells": [(c, c) for c in range(sizes[i])],
+                    "own": list(combinations_with_replacement(range(sizes[i]), 2)),
+                    "prefixes": [(0, c) for c in range(sizes[i])],
+                }
+                for i in view
+            ]
+            for kind in ("cells", "own", "prefixes"):
+                if kind == "prefixes" and (ways > 1 or not task.ordered[view[0]]):
+                    continue
+                lists = [
+                    one["cells" if kind == "own" and not task.ordered[i] else kind]
+                    for one, i in zip(kinds, view, strict=True)
+                ]
+                variances = [
+                    item.protocol.variance(
+                        {i: Between(*ends) for i, ends in zip(view, box, strict=True)}
+                    )
+                    for box in product(*lists)
+                ]
+                means.setdefault(f"{ways} {kind}", []).append(float(np.mean(variances)))
+        squares = {name: float(np.mean(values)) for name, values in means.items()}
+        assert item.error**2 == pytest.approx((squares["1 own"] + squares["2 own"]) / 2)
+        named = {
+            "one: cell": "1 cells",
+            "range": "1 own",
+            "quantile": "1 prefixes",
+            "two: cell": "2 cells",
+            "range x range": "2 own",
+        }
+        others = dict(item.other_errors)
+        assert set(others) == (set(named) if any(task.ordered) else {"one: cell", "two: cell"})
+        for name, error in others.items():
+            assert error**2 == pytest.approx(squares[named[name]])
+        assert item.protocol.audit().holds
+
+
+def test_of_many_attributes_marginals_err_less_about_one_than_all_cells_do():
+    sizes = {"age": 20, "sex": 2, "vote": 4, "region": 5, "married": 2}
+    found = ranking(CuratedAttributes(sizes, unordered="sex,vote,region,married"))
+    by_name = {item.name: dict(item.other_errors)["one: cell"] for item in found.candidates}
+    assert by_name[found.best.name] < 0.4 * by_name["flat"]
+    with pytest.raises(ValueError, match="plan curated-ranges"):
+        CuratedAttributes(9)
+    wide = CuratedAttributes((400, 3), unordered="1")  # queries are sampled
+    tree = dict(wide.other_errors(wide.offer("tree", 1, 0).protocol, None))
+    exactly = CuratedRanges(400).offer("tree", 1, 0)
+    assert 0 < exactly.error < tree["range"]
 
 
 @pytest.mark.slow

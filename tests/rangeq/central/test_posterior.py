@@ -9,7 +9,7 @@ import pytest
 from frequency import Between
 from frequency.exceptions import UnknownVariance
 from frequency.postprocess import norm_sub
-from frequency.schema import Categorical, Numeric, Schema
+from frequency.schema import Boolean, Categorical, Numeric, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from rangeq.central import (
     CentralFlat,
@@ -266,6 +266,60 @@ def test_labels_without_an_order_and_items_without_neighbours_are_taken_as_such(
     assert answer.value == pytest.approx(truth[3:8, [0, 2]].sum(), rel=0.2)
     assert fitted.answer({"age": "missing"}).value == pytest.approx(truth[-1].sum(), rel=0.2)
     assert set(fitted.sample(50)) == {"age", "town"}
+
+
+@pytest.mark.parametrize("workload", ["marginals", "cells"])
+def test_rows_agree_with_the_answers_of_their_release(workload):
+    """Of a table with few people in most cells, where clipped noise would put thousands."""
+    rng = np.random.default_rng(12)
+    town = rng.choice(5, 4000, p=[0.55, 0.3, 0.15, 0.0, 0.0])
+    age = np.clip(rng.normal(20 + 10 * town, 6), 0, 59).astype(int)
+    ill = rng.random(4000) < age / 100
+    schema = Schema(
+        [
+            Categorical("town", ["Nord", "Sued", "West", "Ost", "none"]),
+            Numeric("age", low=0, high=59, whole=True),
+            Boolean("ill"),
+        ]
+    )
+    truth = np.zeros(schema.sizes, dtype=int)
+    np.add.at(truth, (town, age, ill.astype(int)), 1)
+    mechanism = workload_optimal(workload, schema.sizes, ZCDP("1/8"), cache=False).mechanism
+    held, errors = [], np.zeros(2)
+    for seed in range(4):
+        release = Release.draw(schema, mechanism, truth, np.random.default_rng(seed))
+        estimate = release.estimate
+        number = round(estimate.n)
+        rows = estimate.sample(number, np.random.default_rng(seed))
+        items = dict(zip(schema.names, schema.encode(rows).columns, strict=True))
+        for names in (["town"], ["ill"], ["town", "ill"], ["age", "ill"], ["age", "town"]):
+            answer = estimate.cells(names)
+            found = np.zeros(answer.value.shape)
+            np.add.at(found, tuple(items[name] for name in names), 1)
+            low, high = answer.interval()
+            held.append(((low <= found) & (found <= high)).mean())
+            axes = tuple(i for i, name in enumerate(schema.names) if name not in names)
+            exactly = truth.sum(axis=axes)
+            if names == ["age", "town"]:
+                exactly = exactly.T
+            errors += [((each - exactly) ** 2).mean() for each in (answer.value, found)]
+        tables = estimate.samples(number, 2, np.random.default_rng(seed))
+        assert [len(one["age"]) for one in tables] == [number] * 2
+    assert np.mean(held) > 0.93
+    assert errors[1] < 1.05**2 * errors[0]
+
+
+def test_rows_of_what_has_no_posterior_are_rounded_answers():
+    schema = Schema([Numeric("euros", low=0, high=4999, whole=True)])
+    truth = np.zeros(5000, dtype=int)
+    truth[1000:1100] = 50
+    release = Release.draw(schema, CentralFlat(5000, 1), truth, np.random.default_rng(1))
+    rows = release.estimate.sample(5000, np.random.default_rng(2))["euros"]
+    assert abs(np.mean((rows >= 1000) & (rows < 1100)) - 1) < 0.5
+    nobody = Release.draw(schema, CentralFlat(5000, 1), 0 * truth, np.random.default_rng(3))
+    if nobody.estimate.n <= 0:
+        with pytest.raises(ValueError, match="there are no rows"):
+            nobody.estimate.sample(10)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,9 @@ def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys
     given = ["curate", "many.csv", "--schema", "many.toml", "--out", "many.release", "--force"]
     given += itertools.chain(*(("--attribute", name) for name in names))
     marginals = ["--strategy", "best", "--workload", "3-way marginals"]
-    for more in (["--epsilon", "1", "--users", "200"], ["--rho", "1", *marginals]):
+    users = ["--users", "200"]
+    adaptive = ["--rho", "1", *users, "--adaptive"]
+    for more in (["--epsilon", "1", *users], ["--rho", "1", *marginals], adaptive):
         assert main([*given, *more]) == 0
         capsys.readouterr()
         assert main(["query", "many.release", "--where", "q1 2 and q7 0:1"]) == 0
@@ -210,6 +212,8 @@ def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys
         (["--epsilon", "1", "--users", "0"], "users must be"),
         (["--epsilon", "1", "--users", "9", "--workload", "cells"], "leave out --workload"),
         (["--epsilon", "1", "--users", "9", "--quantile", "0.5"], "leave out --quantile"),
+        (["--epsilon", "1", "--users", "9", "--adaptive"], "has Gaussian noise"),
+        (["--rho", "1", *marginals, "--adaptive"], "--adaptive is for --users"),
     ):
         assert main([*given, *wrong]) == 2
         assert said in capsys.readouterr().err

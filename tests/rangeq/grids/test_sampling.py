@@ -7,7 +7,7 @@ import pytest
 
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
-from rangeq.grids import HDG, WaveGrid
+from rangeq.grids import HDG, WaveGrid, sampling
 from rangeq.grids.sampling import blocks_of, of_users, records_of
 
 MIXED = Domain({"a": 6, "b": 5, "c": 40})
@@ -53,6 +53,27 @@ def test_samples_have_all_pairs():
     for place, size in enumerate(MIXED.shape):
         counts = [np.bincount(held[:, place], minlength=size) / 30_000 for held in (sampled, truth)]
         assert np.abs(np.cumsum(counts[0]) - np.cumsum(counts[1])).max() < 0.003
+
+
+def test_tables_of_few_cells_are_off_by_few_records(monkeypatch):
+    records = np.random.default_rng(3).integers(0, 6, (20_000, 4))
+    records[:9000, 1] = records[:9000, 0]
+    records[5000:12_000, 3] = np.minimum(records[5000:12_000, 2], 2)
+    attributes = Domain.of([6, 6, 6, 6])
+
+    def off() -> float:
+        sampled = records_of(attributes, tables_of(records), 20_000, np.random.default_rng(4))
+        squares = [
+            np.bincount(held[:, one] * 6 + held[:, two], minlength=36)
+            for one, two in combinations(range(4), 2)
+            for held in (sampled, records)
+        ]
+        return float(np.sqrt(np.mean((np.array(squares[::2]) - squares[1::2]) ** 2)))
+
+    nearest = off()
+    assert nearest < 2
+    monkeypatch.setattr(sampling, "_FINE_SWEEPS", 0)
+    assert off() > 2 * nearest
 
 
 def test_blocks_are_of_all_values():
