@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from frequency.core import (
     Answer,
     ConditionalQuantiles,
     ConfidenceInterval,
+    WeightedCounts,
     by_place,
     fractions,
     normal_quantile,
@@ -22,7 +23,7 @@ from frequency.core import (
 )
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
-from frequency.schema.numeric import Ordered
+from frequency.schema.numeric import Numeric, Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base import Between, Floats, Integers, printable, untaken
 
@@ -316,18 +317,24 @@ class SurveyEstimate:
     ) -> tuple[Ordered, ConditionalQuantiles]:
         """The attribute, and its quantiles among the users who meet a condition."""
         place, ordered = self._with_order(attribute)
+        asked = self._whole_bins(where, place)
+        return ordered, ConditionalQuantiles(self._of_items, asked, place, ordered.bins)
+
+    def _whole_bins(self, where: Mapping[str, Any], place: int) -> dict[int, Any]:
+        """What is asked of the items of other attributes than that at a place."""
         asked = self._asked(where)
         if place in asked:
-            raise InvalidQuestion(f"the condition is about {printable(ordered.name)} itself")
+            name = printable(self.schema.names[place])
+            raise InvalidQuestion(f"the condition is about {name} itself")
         for at, given in asked.items():
             if isinstance(given, Span):
                 if not (_is_whole(given.first) and _is_whole(given.last)):
                     raise InvalidQuestion(
-                        f"the condition of a quantile is of whole bins of"
+                        f"the condition of a quantile or mean is of whole bins of"
                         f" {printable(self.schema.names[at])}"
                     )
                 asked[at] = _ends(*given)
-        return ordered, ConditionalQuantiles(self._of_items, asked, place, ordered.bins)
+        return asked
 
     def quantile_interval(
         self,
@@ -392,6 +399,97 @@ class SurveyEstimate:
             for side, end in enumerate(ends)
         )
         return first, last
+
+    # ------------------------------------------------------------------------------ means and sums
+
+    def mean(self, attribute: str | None = None, where: Mapping[str, Any] | None = None) -> Answer:
+        """The mean value of the users who have one, in one of the attribute's bins.
+
+        Nothing is asked of users again: it is the mean of the middles of bins, weighted by their
+        users. Of bins of several values it is interpolated.
+
+        Parameters
+        ----------
+        attribute : str, optional
+            A numeric attribute's name; None: the only one.
+        where : mapping, optional
+            A question about other attributes, with ends of ranges that are those of bins, as for
+            `quantile`: the mean is of the users who meet it. None: of all.
+
+        Returns
+        -------
+        Answer
+            In the attribute's unit. Its interval is Fieller's, of a ratio of two estimates. Of bins
+            of several values it has no variance, and its interval holds wherever in their bins the
+            users are.
+
+        Raises
+        ------
+        InvalidQuestion
+            The attribute is not numeric, or the protocol does not answer about ranges of it, or
+            about these attributes together.
+        ValueError
+            By the estimate nobody meets the condition, or no reports.
+
+        Examples
+        --------
+        >>> import frequency as fq
+        >>> from rangeq import HaarHRR
+        >>> hours = fq.Numeric("hours", low=0, high=79, whole=True, unit="hours")
+        >>> survey = fq.Survey(HaarHRR(80, 2.0), fq.Schema([hours]))
+        >>> rng = np.random.default_rng(1)
+        >>> people = {"hours": rng.binomial(79, 0.5, 100_000)}
+        >>> estimate = survey.estimate(survey.aggregate(survey.privatize(people, rng)))
+        >>> low, high = estimate.mean("hours").interval()
+        >>> bool(low < 39.5 < high), bool(high - low < 1)
+        (True, True)
+        """
+        bins, users = self._weighted(attribute, where)
+        told = users.mean(bins.middles)
+        # Wherever the users of a bin are, the mean moves by less than so much
+        apart = float(bins.halves @ np.clip(users.counts, 0, None) / users.counts.sum())
+        return _widened(told, apart)
+
+    def total(self, attribute: str | None = None, where: Mapping[str, Any] | None = None) -> Answer:
+        """The sum of the values of the users who have one: as of `mean`.
+
+        Parameters
+        ----------
+        attribute, where : as of `mean`
+            Whose values are added up, and of whom.
+
+        Returns
+        -------
+        Answer
+            In the attribute's unit, of all users.
+
+        Raises
+        ------
+        InvalidQuestion, ValueError
+            As for `mean`.
+        """
+        bins, users = self._weighted(attribute, where)
+        reported = 1.0 if self.measure == "users" else float(self.n)
+        told = users.total(reported * bins.middles)
+        return _widened(told, reported * float(bins.halves @ np.clip(users.counts, 0, None)))
+
+    def _weighted(
+        self, attribute: str | None, where: Mapping[str, Any] | None
+    ) -> tuple[_Bins, WeightedCounts]:
+        """The values in the bins of an attribute, and the users in them who meet a condition."""
+        place, ordered = self._with_order(attribute)
+        if not isinstance(ordered, Numeric):
+            raise InvalidQuestion(f"{printable(ordered.name)} has no numbers: it has no mean")
+        bins = np.arange(ordered.bins)
+        first, last = (
+            np.asarray(ordered.values_in(bins, np.full(len(bins), part)), dtype=np.float64)
+            for part in (0.0, 1.0)
+        )
+        asked = {} if where is None else self._whole_bins(where, place)
+        users = WeightedCounts(self._of_items, asked, place, ordered.bins)
+        if np.isnan(users.counts).any():
+            raise ValueError("no reports: there is no mean")
+        return _Bins((first + last) / 2, (last - first) / 2), users
 
     @property
     def _total(self) -> float:
@@ -747,6 +845,25 @@ class SurveyEstimate:
 
     def __repr__(self) -> str:
         return f"<SurveyEstimate of {', '.join(self.schema.names)}: {self.estimate!r}>"
+
+
+class _Bins(NamedTuple):
+    """The values in the bins of an attribute: arrays (bins,)."""
+
+    middles: Floats
+    halves: Floats  # how far values are from the middles, at most
+
+
+def _widened(told: Answer, apart: float) -> Answer:
+    """An answer that may be off by so much besides its error; without a variance then."""
+    if not apart:
+        return told
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        low, high = told.interval(confidence)
+        return ConfidenceInterval(low - apart, high + apart)
+
+    return Answer(told.value, None, _CUT, interval)
 
 
 def _is_whole(positions: Floats) -> bool:

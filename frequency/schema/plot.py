@@ -220,6 +220,36 @@ def bars(
     return figure
 
 
+def groups(
+    labels: Sequence[str],
+    values: npt.ArrayLike,
+    interval: Interval,
+    *,
+    measure: str,
+    title: str = "",
+    confidence: float = 0.95,
+) -> Figure:
+    """Draw a point with its interval for each group, in the order of their values.
+
+    Shapes: `values` (groups,).
+    """
+    centre, ends = finite(values, interval)
+    assert ends is not None
+    order = np.argsort(-centre, kind="stable")
+    height = np.arange(len(order), dtype=np.float64)
+    names = fitting([labels[k] for k in order.tolist()], 36)
+    width = max(6.4, 5.0 + max(text_size(name)[0] for name in names) / 72)
+    figure, axes = panel(measure, "", width, 1.4 + 0.22 * (height[-1] + 1), grid="x")
+    axes.spines["left"].set_visible(False)
+    _dotted(axes, (centre[order], height), "x", ends[:, order], confidence)
+    axes.set_yticks(height, names, parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(height[-1] + 0.6, -0.6)
+    caption_above(axes, title)
+    legend_above(figure)
+    return figure
+
+
 def cumulative(
     edges: npt.ArrayLike,
     values: npt.ArrayLike,

@@ -14,8 +14,8 @@ import numpy as np
 
 from frequency.core import Answer, place_of, plain
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema import Attribute, Ordered, SurveyEstimate
-from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, Span
+from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate
+from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
 from frequency.schema.column import number_of
 from mechdesign.base import aligned, comma_separated, listed, printable, shown
 from rangeq.central import ReleasedQuantiles
@@ -23,6 +23,8 @@ from rangeq.cli.where_text import where_of
 
 #: Of an ordered attribute with at most so many items each is told, and not only the deciles.
 FEW = 16
+
+_OF_VALUES = ("quantile ", "mean ", "sum ")  # questions about the users who have a value
 
 
 #: What every answer from such a release says.
@@ -32,9 +34,31 @@ SEEDED = "The release was made with a seed: it is reproducible, and therefore no
 class AskedText(NamedTuple):
     """A question of the command line."""
 
-    kind: str  # "where", "quantile" or "marginal"
+    kind: str  # "where", "quantile", "mean", "sum" or "marginal"
     text: str  # what is asked for; of "marginal" "" stands for all attributes
     names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
+    group: str = ""  # of one question for each label of an attribute: the label
+
+
+MOST_GROUPS = 1000  #: The most labels that a question is asked for each of.
+
+
+def by_labels(asked: Sequence[AskedText], name: str, schema: Schema) -> list[AskedText]:
+    """Ask every question of each label of an attribute."""
+    attribute = schema.attributes[place_of(name, schema.names)]
+    if not isinstance(attribute, ItemAttribute) or not getattr(attribute, "single", True):
+        raise InvalidQuestion(f"--by {name}: its bins hold several values: ask --where for each")
+    if attribute.size > MOST_GROUPS:
+        raise InvalidQuestion(f"--by {name}: it has {attribute.size} labels, {MOST_GROUPS} at most")
+    groups = []
+    for one in asked:
+        if one.kind == "marginal":
+            raise InvalidQuestion("--by is for --where, --quantile, --mean and --sum")
+        for label in map(str, attribute.item_labels):
+            joint = " and " if one.kind == "where" or " where " in one.text else " where "
+            text = f"{one.text.strip()}{joint}{name} {label}"
+            groups.append(AskedText(one.kind, text, group=label))
+    return groups
 
 
 class EstimateSource(NamedTuple):
@@ -45,6 +69,11 @@ class EstimateSource(NamedTuple):
     confidence: float  # of each interval by itself, in (0, 1)
     shares: bool = False  # whether answers are fractions of the users, also of a release
     reproducible: bool = False  # whether it is a release that was made with a seed
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes that conditions are about."""
+        return self.estimate.schema
 
     @property
     def found(self) -> Sequence[str] | None:
@@ -67,6 +96,8 @@ class EstimateSource(NamedTuple):
         for question in asked:
             if question.kind == "quantile":
                 rows.append(next(quantiles))
+            elif question.kind in ("mean", "sum"):
+                rows.append(self._mean(question))
             else:
                 rows += (
                     self._where(question.text)
@@ -116,9 +147,9 @@ class EstimateSource(NamedTuple):
         extra = {
             label for attribute in self.estimate.schema for label in getattr(attribute, "extra", ())
         }
-        if extra and any(row.question.startswith("quantile ") for row in rows):
+        if extra and any(row.question.startswith(_OF_VALUES) for row in rows):
             within = " in one of the bins" if OUTSIDE in extra else ""
-            notes.append(f"Quantiles are of the users who have a value{within}.")
+            notes.append(f"Quantiles, means and sums are of the users who have a value{within}.")
         notes += [
             f"{attribute.name}: {attribute.title}"
             for attribute in self.estimate.schema
@@ -146,13 +177,64 @@ class EstimateSource(NamedTuple):
         names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
+    def compared(self, asked: Sequence[AskedText], name: str, rows: Sequence[AnswerRow]) -> Any:
+        """The picture of a question about each label of an attribute: points with intervals."""
+        from frequency.schema.plot import groups  # loads matplotlib
+
+        labels = map(str, self.estimate.item_labels(name))
+        pairs = [
+            (label, row) for label, row in zip(labels, rows, strict=False) if row.low is not None
+        ]
+        if len(asked) > 1 or not pairs:
+            raise ValueError("--plot with --by draws one question, whose answers have intervals")
+        kind = "" if asked[0].kind == "where" else f"{asked[0].kind} "
+        return groups(
+            [label for label, _ in pairs],
+            [row.value for _, row in pairs],
+            ([row.low for _, row in pairs], [row.high for _, row in pairs]),
+            measure=pairs[0][1].unit,
+            title=f"{kind}{asked[0].text.strip()} by {name}",
+            confidence=self.confidence,
+        )
+
     # -------------------------------------------------------------------------------------- answers
 
     def _about(self, one: AskedText) -> list[str]:
         """The attributes that a question is about."""
         if one.kind == "where":
             return list(where_of(one.text, self.estimate.schema, self.found))
+        if one.kind in ("mean", "sum"):
+            return [self._attribute_of(one.text.partition(" where ")[0])]
         return [self._quantile(one.text)[1]] if one.kind == "quantile" else self._names(one)
+
+    def _attribute_of(self, text: str) -> str:
+        """The name of an attribute."""
+        names = self.estimate.schema.names
+        return names[place_of(text.strip(), names)]
+
+    def _mean(self, one: AskedText) -> AnswerRow:
+        asked, _, conditions = one.text.partition(" where ")
+        name, schema = self._attribute_of(asked), self.estimate.schema
+        where = where_of(conditions, schema, self.found) if conditions.strip() else None
+        try:
+            ask = self.estimate.mean if one.kind == "mean" else self.estimate.total
+            answer = ask(name, where)
+        except InvalidQuestion as refusal:
+            raise self._advised(refusal, [name, *(where or ())]) from None
+        except ValueError:
+            if not one.group:
+                raise
+            answer = Answer(math.nan, None, "nobody is estimated to be there")
+        error = low = high = None
+        with suppress(UnknownVariance):
+            error = math.sqrt(answer.variance)
+        with suppress(UnknownVariance):
+            low, high = map(float, answer.interval(self.confidence))
+        attribute = schema[name]
+        within = not getattr(attribute, "single", True)
+        question = f"{one.kind} {one.text.strip()}"
+        unit = attribute.unit or name
+        return AnswerRow(question, answer.value, error, low, high, unit, within)
 
     def _where(self, text: str) -> Iterator[AnswerRow]:
         schema = self.estimate.schema

@@ -153,8 +153,8 @@ class TableSource(NamedTuple):
         return [row for question in asked for row in self._answers(question)]
 
     def _answers(self, one: AskedText) -> Iterator[AnswerRow]:
-        if one.kind == "quantile":
-            raise InvalidQuestion("a table of counts has no quantiles")
+        if one.kind in ("quantile", "mean", "sum"):
+            raise InvalidQuestion("a table of counts has no quantiles, and no means and sums")
         if one.kind == "where":
             yield self._row(one.text.strip(), where_of(one.text, self.schema))
             return

@@ -18,7 +18,13 @@ from mechdesign.cli.options import (
     say,
     write_text,
 )
-from rangeq.cli.answering import AnswerList, AskedText, EstimateSource
+from rangeq.cli.answering import (
+    AnswerList,
+    AskedText,
+    EstimateSource,
+    QuantileSource,
+    by_labels,
+)
 from rangeq.cli.collected import COLLECTED, Source, source_of
 
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
@@ -34,6 +40,8 @@ _QUESTIONS = """Every --where is a question of its own; its conditions are joine
 Protocols without a schema have the attribute "item", or those of their domain, with values 0, 1, ..
 Without a question: the frequent items that were found; or the deciles of each ordered attribute
 (its items too, if they are few) and the items of others; or the marginals that were collected.
+Means and sums are of the middles of bins: where bins hold several values, their intervals hold
+wherever in these the users are.
 
 JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "value",
 "standard error", "low", "high", "unit", "interpolated"}, ..]}, null where something is not known.
@@ -53,6 +61,11 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
         and sex female"
     --quantile PHI [quantile, repeated, as asked]  the value with the fraction PHI of the users at
         or below it; of several attributes "PHI of NAME", perhaps "PHI of NAME where CONDITIONS"
+    --mean NAME [mean, repeated, as asked]  the mean of a numeric attribute, perhaps "NAME where
+        CONDITIONS"
+    --sum NAME [sum, repeated, as asked]  the sum of its values over the users, likewise
+    --by NAME  ask every --where, --quantile, --mean and --sum for each label of an attribute, and
+        let --plot compare the answers
     --marginal NAMES [marginal, repeated, as asked]  each combination of values of some attributes,
         such as age,sex
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
@@ -73,6 +86,8 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     notes=f"{_QUESTIONS}\n{CHAIN}",
     where=partial(AskedText, "where"),
     quantile=partial(AskedText, "quantile"),
+    mean=partial(AskedText, "mean"),
+    sum=partial(AskedText, "sum"),
     marginal=partial(AskedText, "marginal"),
 )
 def run_query(options: argparse.Namespace) -> None:
@@ -84,10 +99,19 @@ def run_query(options: argparse.Namespace) -> None:
         source = _fitted(source)
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
-    rows = source.answers(options.asked or source.usual())
+    asked = options.asked or source.usual()
+    if options.by is not None:
+        if not options.asked or isinstance(source, QuantileSource):
+            raise ValueError("--by is for questions to a table or an estimate: --where, --mean, ..")
+        asked = by_labels(options.asked, options.by, source.schema)
+    rows = source.answers(asked)
     answers = AnswerList(rows, source.n, confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
-    figure = None if options.plot is None else source.picture(options.asked, kind)
+    figure = None
+    if options.plot is not None and options.by is not None and isinstance(source, EstimateSource):
+        figure = source.compared(options.asked, options.by, rows)
+    elif options.plot is not None:
+        figure = source.picture(options.asked, kind)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:

@@ -998,3 +998,101 @@ def test_no_file_that_is_read_is_replaced(asked, tmp_path):
     (code, _, err), _ = asked(protocol, people(), "--out", place, "--force")
     assert (code, "would replace what it is made from" in err) == (2, True)
     assert place.read_bytes() == before
+
+
+SURE = ("--confidence", "0.9999")
+
+
+@pytest.fixture
+def towns(tmp_path, monkeypatch):
+    """A release of towns and ages; the schema has a label that needs care."""
+    monkeypatch.chdir(tmp_path)
+    labels = ["Nord", "West and East", "Ost, alt", "age 3"]
+    schema = Schema([Categorical("town", labels, missing="item"), AGE])
+    truth = np.zeros(schema.sizes, dtype=int)
+    for place, middle in enumerate((10, 20, 5, 28, 15)):
+        truth[place, middle - 2 : middle + 3] = 100
+    release = Release.draw(schema, CentralFlat(schema.sizes, 2), truth, np.random.default_rng(1))
+    release.save("towns.release")
+    return release.estimate, [*labels, "missing"]
+
+
+def test_means_and_sums_are_those_of_python(towns, capsys):
+    estimate, labels = towns
+    asked = ["--mean", "age", "--sum", "age where town Ost, alt", "--mean", "age where town age 3"]
+    code, out, err = run(capsys, "query", "towns.release", *asked)
+    assert code == 0
+    rows = list(csv.reader(io.StringIO(out)))[1:]
+    assert [row[0] for row in rows] == [
+        "mean age",
+        "sum age where town Ost, alt",
+        "mean age where town age 3",
+    ]
+    answers = [
+        estimate.mean("age"),
+        estimate.total("age", {"town": "Ost, alt"}),
+        estimate.mean("age", {"town": "age 3"}),
+    ]
+    for row, answer in zip(rows, answers, strict=True):
+        expected = [answer.value, answer.variance**0.5, *answer.interval()]
+        assert [float(cell) for cell in row[1:5]] == pytest.approx(expected)
+        assert row[5:] == ["years", "no"]
+    assert "means and sums are of the users who have a value" in err
+    code, out, err = run(
+        capsys, "query", "towns.release", "--mean", "age", "--by", "town", "--json", *SURE
+    )
+    told = json.loads(out)["answers"]
+    assert [one["question"] for one in told] == [f"mean age where town {name}" for name in labels]
+    for one, middle in zip(told, (10, 20, 5, 28, 15), strict=True):
+        assert one["low"] < middle < one["high"]
+        assert one["high"] - one["low"] < 6
+
+
+@pytest.mark.parametrize("question", [("--where", "age 8:12"), ("--quantile", "0.5 of age")])
+def test_a_question_is_asked_of_each_label(towns, capsys, question):
+    _, labels = towns
+    joint = " and " if question[0] == "--where" else " where "
+    code, out, _ = run(capsys, "query", "towns.release", *question, "--by", "town")
+    assert code == 0
+    each = [part for name in labels for part in (question[0], f"{question[1]}{joint}town {name}")]
+    assert run(capsys, "query", "towns.release", *each)[:2] == (0, out)
+
+
+def test_groups_are_drawn_in_their_order(towns, capsys):
+    code, _, err = run(
+        capsys, "query", "towns.release", "--mean", "age", "--by", "town", "--plot", "by.svg"
+    )
+    assert code == 0, err
+    assert "wrote by.svg" in err
+    for wrong, said in (
+        (["--by", "town"], "--by is for questions"),
+        (["--mean", "age", "--by", "city"], "city"),
+        (["--mean", "age", "--by", "age"], "about age itself"),
+        (["--marginal", "age", "--by", "town"], "--by is for --where"),
+        (["--mean", "age", "--sum", "age", "--by", "town", "--plot", "b.svg"], "one question"),
+        (["--mean", "town"], "has no order"),
+        (["--mean", "pay"], "pay"),
+    ):
+        code, _, err = run(capsys, "query", "towns.release", *wrong)
+        assert code == 2
+        assert said in err
+
+
+def test_a_group_of_nobody_is_a_row_without_a_value(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    schema = Schema([SEX, AGE])
+    truth = np.zeros(schema.sizes, dtype=int)
+    truth[0, 5] = 1000
+    for seed in range(20):
+        release = Release.draw(
+            schema, CentralFlat(schema.sizes, 1), truth, np.random.default_rng(seed)
+        )
+        if release.estimate.answer({"sex": "male"}).value < 0:
+            break
+    release.save("nobody.release")
+    code, out, _ = run(capsys, "query", "nobody.release", "--mean", "age", "--by", "sex")
+    assert code == 0
+    assert list(csv.reader(io.StringIO(out)))[2][1:5] == [""] * 4
+    code, _, err = run(capsys, "query", "nobody.release", "--mean", "age where sex male")
+    assert code == 2
+    assert "nobody meets the condition" in err
