@@ -441,7 +441,7 @@ class SurveyEstimate:
         >>> people = {"hours": rng.binomial(79, 0.5, 100_000)}
         >>> estimate = survey.estimate(survey.aggregate(survey.privatize(people, rng)))
         >>> low, high = estimate.mean("hours").interval()
-        >>> bool(low < 39.5 < high), bool(high - low < 1)
+        >>> bool(low < 39.5 < high), bool(high - low < 2)
         (True, True)
         """
         bins, users = self._weighted(attribute, where)

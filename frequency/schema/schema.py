@@ -53,11 +53,14 @@ class Encoded(NamedTuple):
         attributes that have any.
     skipped : int
         How many users do not report, since a value is missing.
+    reports : numpy.ndarray of bool, optional
+        Which of the table's rows those are that report; None: all.
     """
 
     columns: tuple[npt.NDArray[Any], ...]
     clipped: dict[str, int]
     skipped: int
+    reports: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -222,7 +225,8 @@ class Schema:
         if reports.all():
             return Encoded(columns, clipped, 0)
         skipped = int(reports.size - reports.sum())
-        return Encoded(tuple(items[reports] for items in columns), clipped, skipped)
+        kept = np.asarray(reports)
+        return Encoded(tuple(items[kept] for items in columns), clipped, skipped, kept)
 
     # ---------------------------------------------------------------------------------------- files
 

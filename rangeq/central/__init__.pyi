@@ -24,6 +24,7 @@ from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
 from .mechanism import LEAST_EPSILON, Budget, CentralMechanism
+from .persons import RowsOfPersons, for_each_row
 from .posterior import NoPosterior, PosteriorEstimate
 from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
@@ -67,6 +68,7 @@ __all__ = [
     "Release",
     "ReleasedQuantiles",
     "ResidualStrategy",
+    "RowsOfPersons",
     "SpectralStrategy",
     "StaircaseStrategy",
     "Strategy",
@@ -80,6 +82,7 @@ __all__ = [
     "best_branching",
     "count_cells",
     "count_marginals",
+    "for_each_row",
     "least_cell_variance",
     "load_release",
     "load_strategy",

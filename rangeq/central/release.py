@@ -17,6 +17,7 @@ import numpy.typing as npt
 from frequency.core import unsealed, write_sealed
 from frequency.schema import Schema, SurveyEstimate
 from mechdesign import ZCDP, ApproximateDP
+from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.base import (
     ANYTHING,
     FLAG,
@@ -58,11 +59,13 @@ from rangeq.central.matrix_mechanism.strategy_file import (
     strategy_numbers,
 )
 from rangeq.central.mechanism import CentralMechanism
+from rangeq.central.persons import LARGEST_ROWS, unit_of
 from rangeq.central.posterior import NoPosterior
 from rangeq.central.released_quantiles import ReleasedQuantiles
 
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
-KIND, VERSION = "release", 2
+#: Version 3 is of tables with several rows a person.
+KIND, VERSION, OF_PERSONS = "release", 2, 3
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
 
@@ -83,6 +86,9 @@ _FIELDS = {
     "mechanism": _SIMPLE | _TREE | MATRIX_MECHANISM,
     "alphas": list_of(optional(FRACTION_TEXT)),
 }
+
+# Of a person: the most rows that count, and the delta of what is promised.
+_PERSON = {"rows": whole_number(1, LARGEST_ROWS), "delta": optional(FRACTION_TEXT)}
 
 Releasing: TypeAlias = CentralMechanism | MatrixMechanism  #: What releases a histogram.
 
@@ -108,6 +114,12 @@ class Release:
         read-only.
     reproducible : bool, default False
         Whether the draws were seeded: they then protect nobody from who knows the seed.
+    rows : int, default 0
+        The most rows of a person, where `RowsOfPersons` chose them: the mechanism promises its part
+        for one row, as `for_each_row` gives it, and the release the whole. 0: every row is a user.
+    delta : Fraction, optional
+        Of what is promised to a person with several rows, if the mechanism's promise is a `ZCDP` of
+        less.
 
     Raises
     ------
@@ -121,6 +133,8 @@ class Release:
     mechanism: Releasing
     levels: Sequence[Integers]
     reproducible: bool = False
+    rows: int = 0
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
         mechanism = _settled(self.schema, self.mechanism)
@@ -143,6 +157,9 @@ class Release:
         mechanism: Releasing | AdaptiveMarginals,
         counts: npt.ArrayLike | MarginalCounts,
         rng: np.random.Generator | None = None,
+        *,
+        rows: int = 0,
+        delta: Fraction | None = None,
     ) -> Release:
         """Add noise to a histogram, once.
 
@@ -159,6 +176,8 @@ class Release:
         rng : numpy.random.Generator, optional
             None for the operating system's randomness; a generator's results can be repeated, and
             are not private.
+        rows, delta : as of `Release`
+            Of a table with several rows a person.
 
         Returns
         -------
@@ -173,21 +192,30 @@ class Release:
         if isinstance(mechanism, AdaptiveMarginals):
             _require_cells(schema, mechanism.sizes)
             both, numbers = mechanism.measured(counts, rng)
-            return cls(schema, both, [numbers], rng is not None)
+            return cls(schema, both, [numbers], rng is not None, rows, delta)
         settled = _settled(schema, mechanism)
         if isinstance(settled, MatrixMechanism):
-            return cls(schema, settled, [settled.noisy_numbers(counts, rng)], rng is not None)
+            numbers = settled.noisy_numbers(counts, rng)
+            return cls(schema, settled, [numbers], rng is not None, rows, delta)
         if isinstance(counts, MarginalCounts):
             raise InvalidHistogram(f"{type(settled).__name__} releases a histogram of all cells")
-        return cls(schema, settled, settled.noisy_levels(counts, rng), rng is not None)
+        levels = settled.noisy_levels(counts, rng)
+        return cls(schema, settled, levels, rng is not None, rows, delta)
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
         """Answers in the schema's labels and units, as numbers of users; see `CentralEstimate`."""
         mechanism, levels = self.mechanism, list(self.levels)
         if isinstance(mechanism, MatrixMechanism):
-            return ReleasedEstimate(self.schema, mechanism.estimate(levels[0]), "users")
-        return ReleasedEstimate(self.schema, mechanism.estimate(levels), "users")
+            told: CentralEstimate = mechanism.estimate(levels[0])
+        else:
+            told = mechanism.estimate(levels)
+        return ReleasedEstimate(self.schema, told, "users", self.rows)
+
+    @property
+    def promised(self) -> str:
+        """What a release promises, and to whom, in few words."""
+        return f"{promised(self.mechanism, self.rows, self.delta)} for {unit_of(self.rows)}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that `load` reads, replacing it in one step or not at all.
@@ -201,10 +229,13 @@ class Release:
         """
         header = {
             "kind": KIND,
-            "version": VERSION,
+            "version": OF_PERSONS if self.rows else VERSION,
             **_header(self.schema, self.mechanism),
             "reproducible": self.reproducible,
         }
+        if self.rows:
+            header["rows"] = self.rows
+            header["delta"] = _PERSON["delta"].write(self.delta)
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
@@ -235,13 +266,18 @@ class Release:
             message = stream.read()
         with intact(path, "no release"):
             versions = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
+            versions[OF_PERSONS] = {**versions[VERSION], **_PERSON}
             return _release_of(*unsealed(message, KIND, versions))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
         content, others = (
-            (release.schema, release.mechanism, release.reproducible) for release in (self, other)
+            (
+                (release.schema, release.mechanism, release.reproducible),
+                (release.rows, release.delta),
+            )
+            for release in (self, other)
         )
         return content == others and all(map(np.array_equal, self.levels, other.levels))
 
@@ -250,7 +286,7 @@ class Release:
     def __repr__(self) -> str:
         return (
             f"<Release of {listed(self.schema.names)} by {type(self.mechanism).__name__},"
-            f" {promised(self.mechanism)}{', SEEDED' * self.reproducible}>"
+            f" {self.promised}{', SEEDED' * self.reproducible}>"
         )
 
 
@@ -263,6 +299,18 @@ class ReleasedEstimate(SurveyEstimate):
     """
 
     estimate: CentralEstimate
+
+    def __init__(
+        self, schema: Schema, estimate: CentralEstimate, measure: str, rows: int = 0
+    ) -> None:
+        super().__init__(schema, estimate, measure)
+        self._rows = rows
+
+    def caveats(self, several: bool = False) -> tuple[str, ...]:
+        own = super().caveats(several)
+        if self._rows < 2:
+            return own
+        return (*own, f"Rows are counted, not people: of each person up to {self._rows} rows.")
 
     def fitted(self) -> SurveyEstimate:
         return self._fitted
@@ -277,16 +325,20 @@ class ReleasedEstimate(SurveyEstimate):
         return super()._sampler(name)
 
 
-def promised(mechanism: Releasing) -> str:
-    """Say what a release promises, in few words."""
+def promised(mechanism: Releasing, rows: int = 0, delta: Fraction | None = None) -> str:
+    """Say what a release promises, in few words: for a person with so many rows, or for a row."""
+    most = max(rows, 1)
     if isinstance(mechanism, CentralMechanism):
-        return f"epsilon {brief(mechanism.given_epsilon)}"
+        return f"epsilon {brief(most * mechanism.given_epsilon)}"
     promise = mechanism.promise
     if isinstance(promise, ZCDP):
-        return f"rho {brief(promise.rho)}"
+        if delta is None:
+            return f"rho {brief(most**2 * promise.rho)}"
+        loss = GaussianLoss(2 * most**2 * promise.rho)
+        return f"epsilon {brief(loss.epsilon(delta))}, delta {brief(delta)}"
     if isinstance(promise, ApproximateDP):
         return f"epsilon {brief(promise.epsilon)}, delta {brief(promise.delta)}"
-    return f"epsilon {brief(promise.epsilon)}"
+    return f"epsilon {brief(most * promise.epsilon)}"
 
 
 def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
@@ -403,4 +455,6 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         raise ValueError(f"{len(numbers)} numbers, and its mechanism releases {ends[-1]}")
     parts = np.split(numbers, ends[:-1])
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-    return Release(schema, mechanism, levels, header.get("reproducible", False))
+    delta = _PERSON["delta"].read(header.get("delta"))
+    seeded = header.get("reproducible", False)
+    return Release(schema, mechanism, levels, seeded, header.get("rows", 0), delta)

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,9 +19,10 @@ from frequency.cli.protocol_commands import CHAIN, USERS
 from frequency.exceptions import InvalidQuestion
 from frequency.schema import Attribute, Encoded, Schema
 from frequency.schema.attribute import ItemAttribute, Span
+from frequency.schema.column import columns_of
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting import Ledger
-from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2
+from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2, GaussianLoss
 from mechdesign.base import (
     Integers,
     ProgressMeter,
@@ -72,18 +74,19 @@ from rangeq.central import (
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_along
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
-from rangeq.central.release import promised
+from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row
 from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import COLLECTED, source_of
 from rangeq.cli.where_text import where_of
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
-of those that are left out or clipped, nor whether there are any. A row is a user: what is promised
-is for one row more or less. With --quantile nothing but these quantiles is released, with less
-noise; else the histogram, which mechdesign query asks for ranges, boxes and quantiles. With
---strategy best what is measured is designed for the queries of --workload, with a bound on what
-could be gained; --rho or --delta take Gaussian noise, with which many queries cost less."""
+of those that are left out or clipped, nor whether there are any. Without --person a row is a user:
+what is promised is for one row more or less. With --quantile nothing but these quantiles is
+released, with less noise; else the histogram, which mechdesign query asks for ranges, boxes and
+quantiles. With --strategy best what is measured is designed for the queries of --workload, with a
+bound on what could be gained; --rho or --delta take Gaussian noise, with which many queries cost
+less."""
 
 
 @command(
@@ -110,6 +113,10 @@ could be gained; --rho or --delta take Gaussian noise, with which many queries c
         --fitted to err least if there are about N rows: from public knowledge, not from the table
     --adaptive  with --users and --rho or --delta: half of the budget says which pairs depend, and
         the other half measures these again; errors fall with 20 attributes and more
+    --person COLUMN  the column that says whose row each is, where people may have several: what is
+        promised is for one person more or less; rows without are left out
+    --max-rows K [int]  the most rows of a person that count, drawn at random: from public knowledge
+        (default: 1)
     --save-strategy FILE [.npz]  write the strategy, too
     --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
     --out FILE [.release, required]  the release to write
@@ -124,35 +131,55 @@ def run_curate(options: argparse.Namespace) -> None:
             check_apart(target, Path(options.strategy))
     schema = Schema.load(options.schema).project(options.attribute)
     ledger = ledger_of(options)
+    if options.person is None and options.max_rows is not None:
+        raise ValueError("--max-rows is for --person")
+    if options.person is not None and options.quantile:
+        raise ValueError("--person is for counts, of which query tells quantiles, too")
+    options.max_rows = whole(
+        1 if options.max_rows is None else options.max_rows, "--max-rows", 1, LARGEST_ROWS
+    )
     choose = _chooser(options, schema, ledger)
+    rng = generator_of(options, "the numbers of this release")
     # First the table, so that what is wrong in it is said at once: the choice may take longer
     with ProgressMeter("curate"):  # without steps, which would tell the number of rows
-        counts = _counts(options, schema)
+        counts = _counts(options, schema, rng)
     mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
     say(f"mechanism: {mechanism!r}")
-    rng = generator_of(options, "the numbers of this release")
     if ledger is not None:
         matrix = isinstance(mechanism, (MatrixMechanism, AdaptiveMarginals))
         gaussian = matrix and not isinstance(mechanism.promise, Privacy)
-        ledger.spend(mechanism.cost if gaussian else options.epsilon, options.out.name)
-    kind = ReleasedQuantiles if options.quantile else Release
-    released: Any = kind.draw(schema, mechanism, counts, rng)
+        cost = options.epsilon
+        if gaussian:
+            cost = GaussianLoss(options.max_rows**2 * mechanism.cost.squared_mu)
+        ledger.spend(cost, options.out.name)
+    released: Any
+    if options.quantile:
+        released = ReleasedQuantiles.draw(schema, mechanism, counts, rng)
+    else:
+        rows = 0 if options.person is None else options.max_rows
+        promise = promise_of(options)
+        delta = promise.delta if rows > 1 and isinstance(promise, ApproximateDP) else None
+        released = Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta)
     released.save(options.out)
     for line in _policies(schema):
         say(line)
     if isinstance(released, ReleasedQuantiles):
         print(released)
-    said = f"epsilon {options.epsilon}" if options.quantile else promised(released.mechanism)
+    said = f"epsilon {options.epsilon} for each row" if options.quantile else released.promised
     seeded = ", SEEDED and therefore not private" if released.reproducible else ""
-    say(f"wrote {options.out}: {said} for each row{seeded}")
+    say(f"wrote {options.out}: {said}{seeded}")
+    if options.person is not None:
+        say(f"rows without {options.person}, and beyond those that count, are left out")
     if options.save_strategy:
         save_strategy(options.save_strategy, released.mechanism.strategy)
         say(f"wrote {options.save_strategy}")
 
 
-def _counts(options: argparse.Namespace, schema: Schema) -> Any:
+def _counts(options: argparse.Namespace, schema: Schema, rng: Any) -> Any:
     """The histogram, or the tables of marginals where no more is measured."""
     tables = _encoded(options.table, schema, read_options(options))
+    if options.person is not None:
+        tables = _of_persons(options, schema, rng)
     if options.users is None and len(schema) <= LARGEST_DIMENSION:
         return count_cells(schema, tables)
     asked = Workload.of(options.workload or "marginals", cells_along(schema, LARGEST_MARGINALS))
@@ -182,7 +209,8 @@ def _chooser(
         for name in ("strategy", "workload", "quantile", "mechanism"):
             if getattr(options, name):
                 raise ValueError(f"--users chooses what is measured: leave out --{name}")
-        promise, sizes = promise_of(options), cells_along(schema, LARGEST_MARGINALS)
+        promise = for_each_row(promise_of(options), options.max_rows)
+        sizes = cells_along(schema, LARGEST_MARGINALS)
         if options.adaptive and isinstance(promise, Privacy):
             raise ValueError("--adaptive has Gaussian noise: give --rho, or --delta")
         kind: Any = AdaptiveMarginals if options.adaptive else posterior_optimal
@@ -197,7 +225,7 @@ def _chooser(
         raise ValueError("--strategy is instead of --quantile and --mechanism")
     if options.quantile and options.delta is not None:
         raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-    promise = promise_of(options)
+    promise = for_each_row(promise_of(options), options.max_rows)
     if strategy is None:
         if ledger is not None:
             ledger.require(options.epsilon, "this release")
@@ -230,14 +258,18 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
         task = "curated-quantiles"
     if options.delta is not None:
         asked["delta"] = options.delta
-    found = plan(task, schema, epsilon=options.epsilon, **asked)
+    found = plan(task, schema, epsilon=Fraction(options.epsilon) / options.max_rows, **asked)
     print(found)
     protocols = {item.name: item.protocol for item in found.candidates}
     name = found.best.name if options.mechanism is None else options.mechanism
     if name not in protocols:
         refused = dict(found.refused).get(name, f"here there are {listed(protocols)}")
         raise ValueError(f"--mechanism {name}: {refused}")
-    return protocols[name]
+    chosen = protocols[name]
+    if options.max_rows > 1 and isinstance(getattr(chosen, "promise", None), ApproximateDP):
+        promise = for_each_row(promise_of(options), options.max_rows)
+        chosen = MatrixMechanism(chosen.strategy, promise)
+    return chosen
 
 
 def _designed(
@@ -272,6 +304,23 @@ def _encoded(table: Path, schema: Schema, options: ReadOptions) -> Iterator[Enco
 
     with suppress(NoRows):
         yield from applied(table, schema.names, schema.encode, options)
+
+
+def _of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> Iterator[Encoded]:
+    """The rows of persons that count."""
+    from frequency.storage.table import applied
+
+    persons = RowsOfPersons(options.max_rows, rng)
+
+    def taken(block: Any) -> None:
+        (named,) = columns_of(block, (options.person,))
+        persons.add(named, schema.encode(block))
+
+    names = [*dict.fromkeys((*schema.names, options.person))]
+    with suppress(NoRows):
+        for _ in applied(options.table, names, taken, read_options(options)):
+            pass
+    return persons.kept()
 
 
 def _policies(schema: Schema) -> Iterator[str]:

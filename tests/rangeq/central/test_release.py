@@ -111,7 +111,7 @@ def test_what_is_drawn_is_what_the_mechanism_releases():
     release = Release.draw(schema, mechanism, counts, np.random.default_rng(5))
     estimate = mechanism.release(counts, np.random.default_rng(5))
     np.testing.assert_array_equal(release.estimate.estimate.counts, estimate.counts)
-    assert repr(release) == "<Release of age, sex by Hierarchy, epsilon 1, SEEDED>"
+    assert repr(release) == "<Release of age, sex by Hierarchy, epsilon 1 for each row, SEEDED>"
     with pytest.raises(ValueError, match="read-only"):
         release.levels[0][0] = 1
 

@@ -1,6 +1,7 @@
 """The command curate: the release that Python makes, and no word more about the table."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from rangeq.central import (
     Release,
     ReleasedQuantiles,
     count_cells,
+    for_each_row,
     load_release,
     load_strategy,
     posterior_optimal,
@@ -216,6 +218,31 @@ def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys
         (["--rho", "1", *marginals, "--adaptive"], "--adaptive is for --users"),
     ):
         assert main([*given, *wrong]) == 2
+        assert said in capsys.readouterr().err
+
+
+@OF_PROMISES
+def test_rows_of_persons_count_and_the_promise_is_for_each(strategic, promise, options, capsys):
+    table = people(600)
+    table["who"] = np.arange(600) % 100
+    table.loc[::7, "who"] = np.nan
+    table.to_csv("people.csv", index=False)
+    workload = ["--strategy", "best", "--workload", "cells"]
+    assert strategic(*options, *workload, "--person", "who", "--max-rows", 2) == 0
+    out = capsys.readouterr().out
+    assert "for each person, with up to 2 rows" in out
+    assert "rows without who" in out
+    release: Any = load_release("a.release")
+    assert (release.rows, release.mechanism.promise) == (2, for_each_row(promise, 2))
+    counted = table.dropna(subset="who").groupby("who").size().clip(upper=2).sum()
+    told = release.estimate.answer({"age": Between(0, 120)})
+    assert abs(told.value - counted) < 6 * told.variance**0.5
+    for wrong, said in (
+        (["--max-rows", 2], "--max-rows is for --person"),
+        (["--person", "who", "--max-rows", 0], "--max-rows"),
+        (["--person", "nobody"], "nobody"),
+    ):
+        assert strategic(*options, *workload, *wrong, "--force") == 2
         assert said in capsys.readouterr().err
 
 
