@@ -186,7 +186,9 @@ class _SilentHighs(highspy.Highs):
 def _run(highs: highspy.Highs) -> None:
     """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once."""
     # Not by `startSolve`, whose locks belong to the class: it refuses where any thread solves.
-    stopped, failures = threading.Event(), list[BaseException]()
+    # Nor by `join`: where that is interrupted, Python 3.11 takes a thread that runs for one that has
+    # ended (_wait_for_tstate_lock releases the lock that the thread holds).
+    stopped, ended, failures = threading.Event(), threading.Event(), list[BaseException]()
 
     def stop(event: Any) -> None:
         if stopped.is_set():
@@ -198,19 +200,20 @@ def _run(highs: highspy.Highs) -> None:
             highs.run()
         except BaseException as failure:
             failures.append(failure)
+        finally:
+            ended.set()
 
     highs.cbSimplexInterrupt.subscribe(stop)
     highs.cbIpmInterrupt.subscribe(stop)
     solver = threading.Thread(target=solve, daemon=True)
     try:
         solver.start()
-        while solver.is_alive():
-            # Short waits: Python handles signals between them only.
-            solver.join(0.1)
+        while not ended.wait(0.1):  # Python handles signals between short waits only
+            pass
     except BaseException:
         stopped.set()
         if solver.ident is not None:
-            solver.join()
+            ended.wait()
         raise
     if failures:
         raise failures[0]
