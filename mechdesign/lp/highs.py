@@ -186,8 +186,8 @@ class _SilentHighs(highspy.Highs):
 def _run(highs: highspy.Highs) -> None:
     """Run the solver in a thread of its own, so that a keyboard interrupt is handled at once."""
     # Not by `startSolve`, whose locks belong to the class: it refuses where any thread solves.
-    # Nor by `join`: where that is interrupted, Python 3.11 takes a thread that runs for one that has
-    # ended (_wait_for_tstate_lock releases the lock that the thread holds).
+    # Nor by `join`: where that is interrupted, Python 3.11 takes a thread that runs for one that
+    # has ended, as it releases the lock that the thread holds.
     stopped, ended, failures = threading.Event(), threading.Event(), list[BaseException]()
 
     def stop(event: Any) -> None:

@@ -18,7 +18,7 @@ from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
 from frequency.schema.column import number_of
 from mechdesign.base import aligned, comma_separated, listed, printable, shown
-from rangeq.central import ReleasedQuantiles
+from rangeq.central import ReleasedQuantiles, UnanswerableQuery
 from rangeq.cli.where_text import where_of
 
 #: Of an ordered attribute with at most so many items each is told, and not only the deciles.
@@ -219,7 +219,7 @@ class EstimateSource(NamedTuple):
         try:
             ask = self.estimate.mean if one.kind == "mean" else self.estimate.total
             answer = ask(name, where)
-        except InvalidQuestion as refusal:
+        except (InvalidQuestion, UnanswerableQuery) as refusal:
             raise self._advised(refusal, [name, *(where or ())]) from None
         except ValueError:
             if not one.group:
@@ -317,7 +317,7 @@ class EstimateSource(NamedTuple):
         where = where_of(conditions, self.estimate.schema, self.found) if conditions else None
         try:
             values = self.estimate.quantile(wanted, name, where).tolist()
-        except InvalidQuestion as refusal:
+        except (InvalidQuestion, UnanswerableQuery) as refusal:
             raise self._advised(refusal, [name, *(where or ())]) from None
         columns = [values, repeat(None), repeat(None)]
         with suppress(UnknownVariance):
@@ -359,7 +359,11 @@ class EstimateSource(NamedTuple):
             yield AnswerRow(question, value, error, low, high, self._unit)
 
     def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
-        """The message, and of more attributes than the protocol joins, what joins them."""
+        """The message, and of what does not follow what answers it all the same."""
+        if isinstance(refusal, UnanswerableQuery):
+            return InvalidQuestion(
+                f"{refusal}; --fitted answers from the model of what was released"
+            )
         if len(set(names)) <= self.estimate.joined:
             return refusal
         return InvalidQuestion(

@@ -25,7 +25,7 @@ import rangeq.grids
 from frequency import GRR, Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from frequency.exceptions import UnknownVariance
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
-from mechdesign import tables
+from mechdesign import ZCDP, tables
 from mechdesign.cli import main
 from rangeq import Between, HaarHRR
 from rangeq.central import (
@@ -35,6 +35,7 @@ from rangeq.central import (
     Release,
     ReleasedQuantiles,
     release_regions,
+    workload_optimal,
 )
 from rangeq.cli.answering import HEADINGS, AnswerList, AnswerRow
 
@@ -1076,6 +1077,25 @@ def test_groups_are_drawn_in_their_order(towns, capsys):
         code, _, err = run(capsys, "query", "towns.release", *wrong)
         assert code == 2
         assert said in err
+
+
+def test_what_does_not_follow_from_marginals_is_asked_of_the_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    schema = Schema([SEX, SMOKES, AGE])
+    mechanism = workload_optimal("marginals", schema.sizes, ZCDP(1), cache=False).mechanism
+    truth = np.full(schema.sizes, 20)
+    Release.draw(schema, mechanism, truth, np.random.default_rng(1)).save("m.release")
+    for asked in (
+        ["--where", "sex male and smokes yes and age 5:"],
+        ["--marginal", ""],
+        ["--mean", "age where sex male and smokes yes"],
+        ["--mean", "age where sex male", "--by", "smokes"],
+        ["--quantile", "0.5 of age where sex male and smokes yes"],
+    ):
+        code, _, err = run(capsys, "query", "m.release", *asked)
+        assert code == 2
+        assert "--fitted answers from the model" in err
+        assert run(capsys, "query", "m.release", *asked, "--fitted")[0] == 0
 
 
 def test_a_group_of_nobody_is_a_row_without_a_value(tmp_path, monkeypatch, capsys):
