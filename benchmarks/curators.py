@@ -255,6 +255,20 @@ UNSEEN = {
 }
 
 
+def of_so_many(
+    tables: dict[str, Callable[..., People]], users: int
+) -> Iterator[tuple[str, People]]:
+    """The tables that are installed, of those that have so many people."""
+    for name, make in tables.items():
+        try:
+            people = make(np.random.default_rng(1), users)
+        except ImportError as missing:
+            print(f"{name}: skipped, {missing}", file=sys.stderr)
+            continue
+        if len(people.records) >= users:
+            yield name, people
+
+
 def some(people: People, rng: np.random.Generator, users: int) -> People:
     """Some of the people, without replacement."""
     kept = rng.permutation(len(people.records))[:users]
@@ -408,14 +422,7 @@ def rows(
     kept = json.loads(options.kept.read_text()) if options.kept and options.kept.exists() else {}
     ratios: list[float] = []
     for users, epsilon in ((5000, "0.1"), (5000, "1"), (20_000, "1")):
-        for name, make in tables.items():
-            try:
-                people = make(np.random.default_rng(1), users)
-            except ImportError as missing:
-                print(f"{name}: skipped, {missing}", file=sys.stderr)
-                continue
-            if len(people.records) < users:
-                continue
+        for name, people in of_so_many(tables, users):
             schema, promise = schema_of(people), ApproximateDP(epsilon, DELTA)
             counts = count_marginals(schema, [columns_of(people, schema)])
             least = workload_optimal("marginals", people.sizes, promise, cache=False)
@@ -468,13 +475,7 @@ def stages(options: argparse.Namespace) -> Iterator[list[str]]:
     for users, epsilon in ((5000, "0.1"), (5000, "1"), (20_000, "0.3"), (20_000, "1")):
         promise, others = ApproximateDP(epsilon, DELTA), []
         many = {"tree": tree, "fours": fours}
-        for name, make in {**many, **SEEN, **UNSEEN}.items():
-            try:
-                people = make(np.random.default_rng(1), users)
-            except ImportError:
-                continue
-            if len(people.records) < users:
-                continue
+        for name, people in of_so_many({**many, **SEEN, **UNSEEN}, users):
             schema = schema_of(people)
             counts = count_marginals(schema, [columns_of(people, schema)])
             kinds: tuple[Any, ...] = (posterior_optimal, AdaptiveMarginals)

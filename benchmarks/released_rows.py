@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from curators import SEEN, UNSEEN, People, columns_of, schema_of
+from curators import SEEN, UNSEEN, People, columns_of, of_so_many, schema_of
 from range_queries import one_core, table
 
 from mechdesign import Privacy, plan
@@ -43,14 +42,7 @@ def rows(repeats: int) -> Iterator[list[str]]:
     """A row for each table and kind of release."""
     every, worst = [], np.zeros(2)
     for users in (5000, 20_000):
-        for name, make in {**SEEN, **UNSEEN}.items():
-            try:
-                people = make(np.random.default_rng(1), users)
-            except ImportError as missing:
-                print(f"{name}: skipped, {missing}", file=sys.stderr)
-                continue
-            if len(people.records) < users:
-                continue
+        for name, people in of_so_many({**SEEN, **UNSEEN}, users):
             for attributes in (3, 5):
                 sizes = people.sizes[:attributes]
                 kept = tuple(place for place in people.categories if place < attributes)

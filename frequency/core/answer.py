@@ -550,12 +550,25 @@ class ConditionalQuantiles:
 _MOST_EDGES = 512  # prefixes whose covariances are asked for: a range of every two
 
 
+def covariances_of_prefixes(variances: Floats, cells: int) -> Floats:
+    """The covariances of the sums over the first 0, 1, .. cells, from variances of all ranges.
+
+    Cov(P, Q) = (Var P + Var Q - Var(P - Q)) / 2 of two prefixes, whose difference is a range.
+    Shapes: `variances` (.., ranges), in the order of ``np.triu_indices(cells)``; returns
+    (.., cells + 1, cells + 1).
+    """
+    first, last = np.triu_indices(cells)
+    ranges = np.zeros((*variances.shape[:-1], cells + 1, cells + 1))
+    ranges[..., first, last + 1] = variances
+    ranges += np.swapaxes(ranges, -2, -1)
+    return np.asarray((ranges[..., :1, :] + ranges[..., 0, :, None] - ranges) / 2)
+
+
 class WeightedCounts:
     """Sums of users in the bins of an attribute, each times the value of its bin.
 
-    By parts they are sums of prefixes, P_k the answer up to bin k. Covariances of these follow from
-    variances of ranges: 2 Cov(P, Q) = Var P + Var Q - Var(P - Q). Of more than 512 bins the values
-    are those of groups of bins for the variance, which leaves out less than a hundredth of it.
+    Covariances follow from variances of ranges. Of more than 512 bins the values are those of
+    groups of bins for the variance, which leaves out less than a hundredth of it.
 
     ``answer`` and ``condition`` are as of `ConditionalQuantiles`.
     """
@@ -582,10 +595,7 @@ class WeightedCounts:
         groups = len(self._edges) - 1
         first, last = np.triu_indices(groups)
         told = self._up_to(self._edges[first], self._edges[last + 1] - 1).variance
-        ranges = np.zeros((groups + 1, groups + 1))
-        ranges[first, last + 1] = told
-        ranges += ranges.T
-        prefixes = (ranges[:1] + ranges[:, :1] - ranges) / 2
+        prefixes = covariances_of_prefixes(np.asarray(told), groups)
         return np.diff(np.diff(prefixes, axis=0), axis=1)
 
     def total(self, values: Floats) -> Answer:

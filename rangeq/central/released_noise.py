@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from frequency.core import covariances_of_prefixes
 from frequency.postprocess import norm_sub
 from mechdesign.base import Floats, Integers
 from rangeq.central.answers import TableAnswers
@@ -116,8 +117,6 @@ class ReleasedNoise:
 
     def _covariance(self, place: int) -> Floats:
         """The covariance of the counts along an attribute: shape (cells, cells)."""
-        # Cov(P, Q) = (Var P + Var Q - Var(P - Q)) / 2 of prefixes P and Q, whose difference is a
-        # range
         edges = np.array(self.edges[place])
         return np.diff(np.diff(self._between(place, edges[None])[0], axis=0), axis=1)
 
@@ -125,11 +124,8 @@ class ReleasedNoise:
         """Covariances of the sums from the first of some starts on, for each row of starts."""
         first, last = np.triu_indices(starts.shape[1] - 1)
         low, high = starts[:, first].ravel(), starts[:, last + 1].ravel() - 1
-        ranges = np.zeros((len(starts), starts.shape[1], starts.shape[1]))
         variances = self._errors.variance(*self._boxes({place: (low, high)}))
-        ranges[:, first, last + 1] = variances.reshape(len(starts), -1)
-        ranges += np.swapaxes(ranges, 1, 2)
-        return (ranges[:, :1] + ranges[:, 0, :, None] - ranges) / 2
+        return covariances_of_prefixes(variances.reshape(len(starts), -1), starts.shape[1] - 1)
 
     def _of_drawing(self, shares: Floats) -> Floats:
         """The covariance of counts of the users, drawn with these shares."""

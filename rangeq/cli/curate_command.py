@@ -209,7 +209,7 @@ def _chooser(
         for name in ("strategy", "workload", "quantile", "mechanism"):
             if getattr(options, name):
                 raise ValueError(f"--users chooses what is measured: leave out --{name}")
-        promise = for_each_row(promise_of(options), options.max_rows)
+        promise = _of_a_row(options)
         sizes = cells_along(schema, LARGEST_MARGINALS)
         if options.adaptive and isinstance(promise, Privacy):
             raise ValueError("--adaptive has Gaussian noise: give --rho, or --delta")
@@ -225,7 +225,7 @@ def _chooser(
         raise ValueError("--strategy is instead of --quantile and --mechanism")
     if options.quantile and options.delta is not None:
         raise ValueError("quantiles keep an epsilon with a delta of 0: leave out --delta")
-    promise = for_each_row(promise_of(options), options.max_rows)
+    promise = _of_a_row(options)
     if strategy is None:
         if ledger is not None:
             ledger.require(options.epsilon, "this release")
@@ -267,8 +267,7 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
         raise ValueError(f"--mechanism {name}: {refused}")
     chosen = protocols[name]
     if options.max_rows > 1 and isinstance(getattr(chosen, "promise", None), ApproximateDP):
-        promise = for_each_row(promise_of(options), options.max_rows)
-        chosen = MatrixMechanism(chosen.strategy, promise)
+        chosen = MatrixMechanism(chosen.strategy, _of_a_row(options))
     return chosen
 
 
@@ -289,6 +288,11 @@ def promise_of(options: argparse.Namespace) -> Promise:
     if options.delta is not None:
         return ApproximateDP(options.epsilon, options.delta)
     return Privacy.from_epsilon(options.epsilon)
+
+
+def _of_a_row(options: argparse.Namespace) -> Promise:
+    """The promise for a row that keeps what is asked for each person, or for each row."""
+    return for_each_row(promise_of(options), options.max_rows)
 
 
 def _workload(asked: str | None, schema: Schema) -> str | list[str]:

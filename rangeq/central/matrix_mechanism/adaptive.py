@@ -105,10 +105,10 @@ class AdaptiveMarginals:
         ratio = promise.noise_ratio
         # With half of the budget a number has twice the variance
         unit = 2 * float(ratio) / users**2
-        strategy = marginals_for_posterior(self.sizes, unit, 1, entry_bits(ratio))
-        self._budget = 2 * strategy.l2_squared
+        self._marginals = marginals_for_posterior(self.sizes, unit, 1, entry_bits(ratio))
+        self._budget = 2 * self._marginals.l2_squared
         self._sigma2 = Fraction(math.ceil(self._budget * ratio))
-        self.first = MatrixMechanism(strategy, promise, self._sigma2)
+        self.first = MatrixMechanism(self._marginals, promise, self._sigma2)
 
     @property
     def cost(self) -> GaussianLoss:
@@ -191,8 +191,7 @@ class AdaptiveMarginals:
         MarginalStrategy
             Its squared sensitivity and that of the first together are within the budget.
         """
-        first = self.first.strategy
-        assert isinstance(first, MarginalStrategy)
+        first = self._marginals
         rest = self._budget - first.l2_squared
         # The precision of an orthonormal coefficient of shares, and what all of the rest would add
         unit = self._users**2 / self.first.noise_variance
@@ -200,10 +199,8 @@ class AdaptiveMarginals:
         for view, part in first.parts(numbers).items():
             sizes = [self.sizes[i] for i in view]
             squares = math.prod(n * (n - 1) for n in sizes)
-            told, more = (
-                unit * first.precisions[view],
-                unit * rest * math.prod(sizes) ** 2 / squares,
-            )
+            told = unit * first.precisions[view]
+            more = unit * rest * math.prod(sizes) ** 2 / squares
             views.append(_View(view, sizes, part / self._users, told, more, squares))
         # Rounded down, so that their squared sensitivity is at most the rest
         found = {
@@ -215,8 +212,7 @@ class AdaptiveMarginals:
 
     def _both(self, second: MarginalStrategy) -> MatrixMechanism:
         """The mechanism of the numbers of both stages."""
-        first = self.first.strategy
-        assert isinstance(first, MarginalStrategy)
+        first = self._marginals
         strategy = MarginalStrategy(
             self.sizes, first.views + second.views, first.weights + second.weights, True
         )
