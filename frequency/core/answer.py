@@ -570,7 +570,8 @@ class WeightedCounts:
     Covariances follow from variances of ranges. Of more than 512 bins the values are those of
     groups of bins for the variance, which leaves out less than a hundredth of it.
 
-    ``answer`` and ``condition`` are as of `ConditionalQuantiles`.
+    ``answer`` and ``condition`` are as of `ConditionalQuantiles`; ``quantile`` gives how many
+    standard errors are on each side of an interval, for its confidence.
     """
 
     def __init__(
@@ -579,8 +580,10 @@ class WeightedCounts:
         condition: Mapping[int, Any],
         place: int,
         bins: int,
+        quantile: Callable[[float], float] = normal_quantile,
     ) -> None:
         self._answer, self._condition, self._place = answer, condition, place
+        self._quantile = quantile
         cell = np.arange(bins)
         prefixes = np.asarray(self._up_to(np.zeros_like(cell), cell).value, dtype=np.float64)
         self.counts: Floats = np.diff(prefixes, prepend=0.0)
@@ -600,12 +603,18 @@ class WeightedCounts:
 
     def total(self, values: Floats) -> Answer:
         """The sum of these values of bins over the users: shape of `values` (bins,)."""
+        total = float(values @ self.counts)
         try:
             grouped = self._grouped(values)
             variance = max(float(grouped @ self._covariance @ grouped), 0.0)
         except UnknownVariance as unknown:
-            return Answer(float(values @ self.counts), None, str(unknown))
-        return Answer(float(values @ self.counts), variance)
+            return Answer(total, None, str(unknown))
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            half = self._quantile(confidence) * math.sqrt(variance)
+            return ConfidenceInterval(total - half, total + half)
+
+        return Answer(total, variance, _interval=interval)
 
     def _grouped(self, values: Floats) -> Floats:
         """The mean value of the bins between edges."""
@@ -617,34 +626,65 @@ class WeightedCounts:
         The interval is of the means m at which the sum of values less m is not told from 0; it is
         within the values, and all of these where the number of users is not told from 0.
         """
+        return self._ratio(values, float(values.min()), float(values.max()))
+
+    def variance(self, values: Floats, squares: Floats) -> Answer:
+        """The variance of these values over the users; `squares` are of values less the first.
+
+        With the estimated mean m, the mean of squares of values less m is the variance and the
+        square of the error of m, which the interval for the mean bounds: so the interval's lower
+        end is less than Fieller's by that square.
+        """
+        mean, off = self.mean(values), values - values[0]
+        middle, width = mean.value - values[0], float(np.ptp(values))
+        # Nothing between two ends varies more than half at each does
+        told = self._ratio(squares - 2 * middle * off + middle**2, 0.0, width**2 / 4)
+        try:
+            variance = told.variance
+        except UnknownVariance as unknown:
+            return Answer(told.value, None, str(unknown))
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            low, high = told.interval(confidence)
+            away = max(abs(end - mean.value) for end in mean.interval(confidence))
+            return ConfidenceInterval(max(low - away**2, 0.0), high)
+
+        return Answer(told.value, variance, _interval=interval)
+
+    def _ratio(self, values: Floats, least: float, largest: float) -> Answer:
+        """The sum of these values over the users, over their number: between two numbers."""
         users = float(self.counts.sum())
         if not users > 0:
             raise ValueError("by the estimate nobody meets the condition: there is no mean")
-        middle = (values.min() + values.max()) / 2
+        middle = (least + largest) / 2
         off = values - middle
-        # Noise may put more users into some bins than there are in all
-        mean = float(np.clip(off @ self.counts / users, off.min(), off.max()))
+        total = float(off @ self.counts)
         try:
             covariance = self._covariance
         except UnknownVariance as unknown:
-            return Answer(middle + mean, None, str(unknown))
+            return Answer(
+                float(np.clip(middle + total / users, least, largest)), None, str(unknown)
+            )
         grouped, ones = self._grouped(off), np.ones(len(covariance))
         of_sum, of_users = (float(side @ covariance @ side) for side in (grouped, ones))
         both = float(grouped @ covariance @ ones)
+        # A number of users that is hardly told from 0 tells little: without the second summand the
+        # ratio would be anything. Noise may also put more users into some bins than there are
+        squared_users = users**2 + max(of_users, 0.0)
+        mean = float(np.clip(total * users / squared_users, least - middle, largest - middle))
 
         def interval(confidence: float) -> ConfidenceInterval:
             # (S - m N)^2 <= z^2 Var(S - m N), a quadratic inequality in m
-            z2 = normal_quantile(confidence) ** 2
+            z2 = self._quantile(confidence) ** 2
             square = users**2 - z2 * of_users
             if square <= 0:
-                return ConfidenceInterval(values.min(), values.max())
-            total = float(off @ self.counts)
+                return ConfidenceInterval(least, largest)
             half = total * users - z2 * both
             rest = total**2 - z2 * of_sum
             root = math.sqrt(max(half**2 - square * rest, 0.0))
             ends = middle + (half + root * np.array([-1, 1])) / square
-            low, high = np.clip(ends, values.min(), values.max()).tolist()
+            low, high = np.clip(ends, least, largest).tolist()
             return ConfidenceInterval(low, high)
 
         squared = of_sum - 2 * mean * both + mean**2 * of_users
-        return Answer(middle + mean, max(squared, 0.0) / users**2, _interval=interval)
+        return Answer(middle + mean, max(squared, 0.0) / squared_users, _interval=interval)

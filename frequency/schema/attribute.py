@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
@@ -315,9 +315,13 @@ class ItemAttribute(Attribute):
         """Return what an item ``0 .. bins - 1`` is called."""
 
     def coded(self, values: Any) -> Coded:
+        return self._coded(values, self._raw, self.bins)
+
+    def _coded(self, values: Any, raw: Callable[[Column], Items], bins: int) -> Coded:
+        """A column as items, of so many by a function, after which those of the policies come."""
         given = self._given(values)
         column = self._column(given)
-        items = column.by_category(self._raw, ABSENT)
+        items = column.by_category(raw, ABSENT)
         if not len(items) or items.min() >= 0:
             return Coded(items, 0)
         absent, clipped = self._by_policy(given, items == ABSENT), 0
@@ -329,10 +333,10 @@ class ItemAttribute(Attribute):
         if self.outside == "clip":
             clipped = int(outside.sum())
             items[items == BELOW] = 0
-            items[items == ABOVE] = self.bins - 1
+            items[items == ABOVE] = bins - 1
         else:
-            items[outside] = self.bins
-        items[absent["item"]] = self.size - 1
+            items[outside] = bins
+        items[absent["item"]] = bins + len(self.extra) - 1
         return Coded(items, clipped)
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import product
@@ -55,6 +56,9 @@ class SurveyEstimate:
 
     def __init__(self, schema: Schema, estimate: Any, measure: str = FRACTION) -> None:
         self.schema, self.estimate, self.measure = schema, estimate, measure
+
+    #: The attributes of whose values only sums and means are known.
+    numbers: tuple[str, ...] = ()
 
     @property
     def n(self) -> Any:
@@ -473,9 +477,44 @@ class SurveyEstimate:
         told = users.total(reported * bins.middles)
         return _widened(told, reported * float(bins.halves @ np.clip(users.counts, 0, None)))
 
+    def variance(
+        self, attribute: str | None = None, where: Mapping[str, Any] | None = None
+    ) -> Answer:
+        """The variance of the values of the users who have one: as of `mean`.
+
+        Parameters
+        ----------
+        attribute, where : as of `mean`
+            Whose values, and of whom.
+
+        Returns
+        -------
+        Answer
+            In the square of the attribute's unit. Of bins of several values the interval allows for
+            any places of users within them: standard deviations differ by what is within bins at
+            most.
+
+        Raises
+        ------
+        InvalidQuestion, ValueError
+            As for `mean`.
+        """
+        bins, users = self._weighted(attribute, where)
+        told = users.variance(bins.middles, bins.squares)
+        within = np.clip(users.counts, 0, None)
+        apart = math.sqrt(float(bins.halves**2 @ within / within.sum()))
+        if not apart:
+            return told
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            low, high = map(math.sqrt, told.interval(confidence))
+            return ConfidenceInterval(max(low - apart, 0.0) ** 2, (high + apart) ** 2)
+
+        return Answer(told.value, None, _CUT, interval)
+
     def _weighted(
         self, attribute: str | None, where: Mapping[str, Any] | None
-    ) -> tuple[_Bins, WeightedCounts]:
+    ) -> tuple[Bins, WeightedCounts]:
         """The values in the bins of an attribute, and the users in them who meet a condition."""
         place, ordered = self._with_order(attribute)
         if not isinstance(ordered, Numeric):
@@ -486,10 +525,16 @@ class SurveyEstimate:
             for part in (0.0, 1.0)
         )
         asked = {} if where is None else self._whole_bins(where, place)
-        users = WeightedCounts(self._of_items, asked, place, ordered.bins)
+        middles = (first + last) / 2
+        known = Bins(middles, (last - first) / 2, (middles - middles[0]) ** 2)
+        users = WeightedCounts(self._of_items, asked, place, ordered.bins, self._deviations)
         if np.isnan(users.counts).any():
             raise ValueError("no reports: there is no mean")
-        return _Bins((first + last) / 2, (last - first) / 2), users
+        return known, users
+
+    def _deviations(self, confidence: float) -> float:
+        """How many standard errors an interval reaches from its answer."""
+        return normal_quantile(confidence)
 
     @property
     def _total(self) -> float:
@@ -847,11 +892,12 @@ class SurveyEstimate:
         return f"<SurveyEstimate of {', '.join(self.schema.names)}: {self.estimate!r}>"
 
 
-class _Bins(NamedTuple):
+class Bins(NamedTuple):
     """The values in the bins of an attribute: arrays (bins,)."""
 
     middles: Floats
     halves: Floats  # how far values are from the middles, at most
+    squares: Floats  # of the middles less the first one
 
 
 def _widened(told: Answer, apart: float) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, date, datetime
@@ -24,6 +24,7 @@ from frequency.schema.attribute import (
     BELOW,
     MOST_ITEMS,
     Categorical,
+    Coded,
     ItemAttribute,
     Span,
 )
@@ -388,11 +389,25 @@ class Numeric(Ordered):
         return f"{float(value):.0f}" if "e+" in text else text
 
     def _raw(self, column: Column) -> Items:
+        return self._placed(column, self._binned, self.bins)
+
+    def _binned(self, numbers: npt.NDArray[Any]) -> Items:
+        if self.single:  # and so whole
+            return numbers.astype(np.int64) - int(self.cuts[0])
+        items = np.searchsorted(self.cuts, numbers, side="right") - 1
+        items[items == self.bins] -= 1  # the last bin is closed, but of whole numbers
+        return items
+
+    def _placed(
+        self, column: Column, items_of: Callable[[npt.NDArray[Any]], Items], bins: int
+    ) -> Items:
+        """What a function makes of the numbers of a column: so many items, and what is none."""
         form = NumberForm(self.thousands, self.decimal)
         own = None if form == NumberForm() else form.read
         numbers, absent, words = column.numbers(self.extra, own)
-        cuts, integers = self.cuts, numbers.dtype.kind in "iu"
-        low, end = cuts[0].item(), cuts[-1].item()  # compared with integers of any width exactly
+        integers = numbers.dtype.kind in "iu"
+        # Compared with integers of any width exactly
+        low, end = self.cuts[0].item(), self.cuts[-1].item()
         if not integers:
             present = ~absent
             if self.whole:
@@ -400,15 +415,49 @@ class Numeric(Ordered):
                 self._refuse_first(broken & present, column, "an integer")
             else:
                 self._refuse_first(np.isinf(numbers) & present, column, "a finite number")
-        if self.single:  # and so whole
-            with np.errstate(invalid="ignore"):  # what is no integer of 64 bits is replaced below
-                items = numbers.astype(np.int64) - int(low)
-        else:
-            items = np.searchsorted(cuts, numbers, side="right") - 1
-            items[items == self.bins] -= 1  # the last bin is closed, but of whole numbers
+        with np.errstate(invalid="ignore"):  # what is no integer of 64 bits is replaced below
+            items = items_of(numbers)
         items[numbers >= end if self.whole else numbers > end] = ABOVE
         items[numbers < low] = BELOW
-        return filled(items, absent, words, self.bins)
+        return filled(items, absent, words, bins)
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest value, exactly as they are written."""
+        low, end = (Fraction(str(end.item())) for end in (self.cuts[0], self.cuts[-1]))
+        return low, end - self.whole
+
+    def in_steps(self, values: Any, step: Fraction) -> Coded:
+        """A column as whole steps from the least value, of which the largest is a whole number.
+
+        Parameters
+        ----------
+        values : Series or array_like
+            As for `coded`.
+        step : Fraction
+            In the attribute's unit, above 0; values are rounded to whole ones.
+
+        Returns
+        -------
+        Coded
+            Numbers of steps, from 0 up to that of the largest value, and after it the items of
+            policies.
+
+        Raises
+        ------
+        InvalidCell
+            As for `coded`.
+        """
+        low, high = self.bounds
+        most = math.ceil((high - low) / step)
+
+        def steps(numbers: npt.NDArray[Any]) -> Items:
+            if step == 1 and self.whole:
+                return numbers.astype(np.int64) - int(low)
+            away = (numbers.astype(np.float64) - float(low)) * float(1 / step)
+            return np.minimum(np.rint(away), most).astype(np.int64)
+
+        return self._coded(values, lambda column: self._placed(column, steps, most + 1), most + 1)
 
     def _refuse_first(self, bad: npt.NDArray[np.bool_], column: Column, expected: str) -> None:
         if bad.any():

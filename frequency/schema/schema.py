@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,7 +181,7 @@ class Schema:
             )
         return Schema([self[name] for name in wanted], self.public_source)
 
-    def encode(self, table: Any) -> Encoded:
+    def encode(self, table: Any, steps: Mapping[str, Fraction] | None = None) -> Encoded:
         """The rows of a table as items.
 
         Parameters
@@ -191,6 +192,9 @@ class Schema:
             others are not looked at. Texts are read as the numbers and dates that they spell. With
             one attribute: perhaps the column itself. Its columns have to fit into memory: see
             `frequency.storage.table.blocks`.
+        steps : mapping of str to Fraction, optional
+            Numeric attributes that are in whole steps from their least value, instead of items: see
+            `Numeric.in_steps`.
 
         Returns
         -------
@@ -205,7 +209,9 @@ class Schema:
             A column that is missing or there twice, or what is no table.
         """
         coded = [
-            attribute.coded(column)
+            attribute.in_steps(column, steps[attribute.name])
+            if steps and attribute.name in steps and isinstance(attribute, Numeric)
+            else attribute.coded(column)
             for attribute, column in zip(
                 self.attributes, columns_of(table, self.names), strict=True
             )

@@ -32,6 +32,7 @@ from .regions import Region, Regions
 from .release import Release, load_release
 from .released_quantiles import ReleasedQuantiles
 from .stream import CountStream, StreamEstimate
+from .sums import GroupedSums
 
 __all__ = [
     "LARGEST_DOMAIN",
@@ -47,6 +48,7 @@ __all__ = [
     "ConfidenceInterval",
     "CountStream",
     "DenseStrategy",
+    "GroupedSums",
     "Hierarchy",
     "InvalidHistogram",
     "InvalidRange",

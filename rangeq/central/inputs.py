@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -40,6 +40,8 @@ LARGEST_MARGINALS = 100  #: Attributes whose marginals may be counted without a 
 #: Users that a histogram may hold: up to there, noisy sums of counts are exact in 64-bit integers
 #: and in floats.
 LARGEST_TOTAL = 1 << 52
+
+LARGEST_PARTS = 1 << 60  #: The largest sum of a table of parts of users.
 
 _LONGEST_NUMBER = 1 << 12
 
@@ -105,6 +107,9 @@ class MarginalCounts:
     tables : mapping of tuple of int to array_like
         By places of attributes, ascending, the users in each combination of theirs: integers of
         shape ``[sizes[i] for i in view]``, at least 0. All have the same sum.
+    parts : mapping of tuple of int to int, optional
+        Of tables in which users are shared among cells, as of `GroupedSums`: how many parts a user
+        is divided into in each, and tables are in such parts.
 
     Raises
     ------
@@ -114,22 +119,32 @@ class MarginalCounts:
 
     sizes: tuple[int, ...]
     tables: Mapping[tuple[int, ...], Integers]
+    parts: Mapping[tuple[int, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sizes = checked_shape(tuple(self.sizes), LARGEST_MARGINALS)
-        tables = {}
+        tables, users = {}, set()
         for view, counts in self.tables.items():
             if list(view) != sorted(set(view) & set(range(len(sizes)))):
                 raise InvalidHistogram(f"{shown(view)} are no places of attributes, ascending")
-            tables[tuple(view)] = histogram(counts, tuple(sizes[i] for i in view))
-        if len({int(table.sum()) for table in tables.values()}) != 1:
+            table = histogram(
+                counts,
+                tuple(sizes[i] for i in view),
+                LARGEST_PARTS if self.parts else LARGEST_TOTAL,
+            )
+            tables[tuple(view)] = table
+            users.add(Fraction(int(table.sum()), self.parts.get(view, 1)))
+        if len(users) != 1 or users.pop().denominator != 1:
             raise InvalidHistogram("there are tables of different numbers of users, or none")
+        if self.parts and (self.parts.keys() != tables.keys() or min(self.parts.values()) < 1):
+            raise InvalidHistogram("a user is divided into parts in every table, or in none")
         set_fields(self, sizes=sizes, tables=tables)
 
     @property
     def users(self) -> int:
         """The number of users."""
-        return int(next(iter(self.tables.values())).sum())
+        view, table = next(iter(self.tables.items()))
+        return int(table.sum()) // self.parts.get(view, 1)
 
     def marginal(self, view: tuple[int, ...]) -> Integers:
         """Return the table of some attributes.
@@ -157,8 +172,8 @@ class MarginalCounts:
         return np.asarray(self.tables[least].sum(axis=others))
 
 
-def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
-    """Counts as int64, checked."""
+def histogram(counts: npt.ArrayLike, shape: tuple[int, ...], most: int = LARGEST_TOTAL) -> Integers:
+    """Counts as int64, checked, of a sum of at most a power of two."""
     if isinstance(counts, np.ma.MaskedArray):
         raise InvalidHistogram("a masked array has counts that are missing")
     try:
@@ -172,21 +187,21 @@ def histogram(counts: npt.ArrayLike, shape: tuple[int, ...]) -> Integers:
     if values.dtype.kind not in "iuO":
         raise InvalidHistogram(f"counts must be of an integer type, got {values.dtype}")
     if values.dtype.kind == "O":
-        bad = np.array([not is_whole(v) or not 0 <= v <= LARGEST_TOTAL for v in values.flat])
+        bad = np.array([not is_whole(v) or not 0 <= v <= most for v in values.flat])
     else:
-        bad = ((values < 0) | (values > LARGEST_TOTAL)).ravel()
+        bad = ((values < 0) | (values > most)).ravel()
     if bad.any():
         k = int(np.argmax(bad))
         places = tuple(int(place) for place in np.unravel_index(k, shape))
         (entry,) = values.ravel()[k : k + 1].tolist()
         raise InvalidHistogram(
             f"counts[{', '.join(map(str, places))}] = {shown(entry)} is not an integer"
-            " from 0 to 2^52",
+            f" from 0 to 2^{most.bit_length() - 1}",
             places if len(shape) > 1 else k,
         )
     exactly = values.astype(np.int64)
-    if (total := exact_sum(exactly)) > LARGEST_TOTAL:
-        raise InvalidHistogram(f"the counts sum to {total}, more than 2^52")
+    if (total := exact_sum(exactly)) > most:
+        raise InvalidHistogram(f"the counts sum to {total}, more than 2^{most.bit_length() - 1}")
     return exactly
 
 

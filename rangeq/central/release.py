@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,8 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import unsealed, write_sealed
+from frequency.core import Answer, WeightedCounts, by_place, unsealed, write_sealed
+from frequency.exceptions import InvalidQuestion
 from frequency.schema import Schema, SurveyEstimate
+from frequency.schema.estimate import Bins
 from mechdesign import ZCDP, ApproximateDP
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from mechdesign.base import (
@@ -31,6 +33,7 @@ from mechdesign.base import (
     one_of,
     opened,
     optional,
+    printable,
     record,
     replacing,
     require_same,
@@ -62,10 +65,11 @@ from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.persons import LARGEST_ROWS, unit_of
 from rangeq.central.posterior import NoPosterior
 from rangeq.central.released_quantiles import ReleasedQuantiles
+from rangeq.central.sums import MOST_ADDED, GroupedSums
 
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
-#: Version 3 is of tables with several rows a person.
-KIND, VERSION, OF_PERSONS = "release", 2, 3
+#: Version 3 is of tables with several rows a person, and version 4 of sums of numbers.
+KIND, VERSION, OF_PERSONS, OF_NUMBERS = "release", 2, 3, 4
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
 
@@ -88,7 +92,10 @@ _FIELDS = {
 }
 
 # Of a person: the most rows that count, and the delta of what is promised.
-_PERSON = {"rows": whole_number(1, LARGEST_ROWS), "delta": optional(FRACTION_TEXT)}
+_PERSON = {"rows": whole_number(0, LARGEST_ROWS), "delta": optional(FRACTION_TEXT)}
+
+# How many attributes are numbers that are added up, and whether their squares are, too.
+_SUMS = {"numbers": whole_number(1, MOST_ADDED), "squares": FLAG}
 
 Releasing: TypeAlias = CentralMechanism | MatrixMechanism  #: What releases a histogram.
 
@@ -120,6 +127,8 @@ class Release:
     delta : Fraction, optional
         Of what is promised to a person with several rows, if the mechanism's promise is a `ZCDP` of
         less.
+    sums : GroupedSums, optional
+        Of a release of sums and means of numbers: of this schema.
 
     Raises
     ------
@@ -135,9 +144,12 @@ class Release:
     reproducible: bool = False
     rows: int = 0
     delta: Fraction | None = None
+    sums: GroupedSums | None = None
 
     def __post_init__(self) -> None:
-        mechanism = _settled(self.schema, self.mechanism)
+        if self.sums is not None and self.sums.schema != self.schema:
+            raise ValueError("the sums are of other attributes than the schema has")
+        mechanism = _settled(self._cells, self.mechanism)
         given = [np.asarray(level) for level in self.levels]
         if [level.shape for level in given] != _shapes(mechanism) or any(
             level.dtype.kind != "i" for level in given
@@ -157,9 +169,7 @@ class Release:
         mechanism: Releasing | AdaptiveMarginals,
         counts: npt.ArrayLike | MarginalCounts,
         rng: np.random.Generator | None = None,
-        *,
-        rows: int = 0,
-        delta: Fraction | None = None,
+        **told: Any,
     ) -> Release:
         """Add noise to a histogram, once.
 
@@ -172,12 +182,13 @@ class Release:
             `AdaptiveMarginals` the mechanism of a release is that of all numbers together.
         counts : array_like
             The histogram, from `count_cells`: as for `CentralMechanism.release`. For a
-            `MatrixMechanism` of marginals a `MarginalCounts`, too, from `count_marginals`.
+            `MatrixMechanism` of marginals a `MarginalCounts`, too, from `count_marginals` or of
+            `GroupedSums`.
         rng : numpy.random.Generator, optional
             None for the operating system's randomness; a generator's results can be repeated, and
             are not private.
-        rows, delta : as of `Release`
-            Of a table with several rows a person.
+        **told : as of `Release`
+            ``rows`` and ``delta`` of a table with several rows a person; ``sums``.
 
         Returns
         -------
@@ -189,18 +200,31 @@ class Release:
         ValueError, TypeError, InvalidHistogram
             As for `Release` and `CentralMechanism.release`; nothing was drawn.
         """
+        settled: Releasing
         if isinstance(mechanism, AdaptiveMarginals):
-            _require_cells(schema, mechanism.sizes)
-            both, numbers = mechanism.measured(counts, rng)
-            return cls(schema, both, [numbers], rng is not None, rows, delta)
-        settled = _settled(schema, mechanism)
-        if isinstance(settled, MatrixMechanism):
-            numbers = settled.noisy_numbers(counts, rng)
-            return cls(schema, settled, [numbers], rng is not None, rows, delta)
-        if isinstance(counts, MarginalCounts):
-            raise InvalidHistogram(f"{type(settled).__name__} releases a histogram of all cells")
-        levels = settled.noisy_levels(counts, rng)
-        return cls(schema, settled, levels, rng is not None, rows, delta)
+            _require_cells(cells_along(schema, LARGEST_MARGINALS), mechanism.sizes)
+            settled, noisy = mechanism.measured(counts, rng)
+            levels = [noisy]
+        else:
+            sums = told.get("sums")
+            cells = cells_along(schema, LARGEST_MARGINALS) if sums is None else sums.sizes
+            settled = _settled(cells, mechanism)
+            if isinstance(settled, MatrixMechanism):
+                levels = [settled.noisy_numbers(counts, rng)]
+            elif isinstance(counts, MarginalCounts):
+                raise InvalidHistogram(
+                    f"{type(settled).__name__} releases a histogram of all cells"
+                )
+            else:
+                levels = settled.noisy_levels(counts, rng)
+        return cls(schema, settled, levels, rng is not None, **told)
+
+    @property
+    def _cells(self) -> tuple[int, ...]:
+        """The number of cells along each attribute."""
+        if self.sums is not None:
+            return self.sums.sizes
+        return cells_along(self.schema, LARGEST_MARGINALS)
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
@@ -210,6 +234,8 @@ class Release:
             told: CentralEstimate = mechanism.estimate(levels[0])
         else:
             told = mechanism.estimate(levels)
+        if self.sums is not None:
+            return SumsEstimate(self.sums, told, self.rows)
         return ReleasedEstimate(self.schema, told, "users", self.rows)
 
     @property
@@ -229,13 +255,20 @@ class Release:
         """
         header = {
             "kind": KIND,
-            "version": OF_PERSONS if self.rows else VERSION,
+            "version": OF_NUMBERS
+            if self.sums is not None
+            else OF_PERSONS
+            if self.rows
+            else VERSION,
             **_header(self.schema, self.mechanism),
             "reproducible": self.reproducible,
         }
-        if self.rows:
+        if self.rows or self.sums is not None:
             header["rows"] = self.rows
             header["delta"] = _PERSON["delta"].write(self.delta)
+        if self.sums is not None:
+            header["numbers"] = self.sums.numbers
+            header["squares"] = self.sums.squares
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
@@ -267,6 +300,7 @@ class Release:
         with intact(path, "no release"):
             versions = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
             versions[OF_PERSONS] = {**versions[VERSION], **_PERSON}
+            versions[OF_NUMBERS] = {**versions[OF_PERSONS], **_SUMS}
             return _release_of(*unsealed(message, KIND, versions))
 
     def __eq__(self, other: object) -> bool:
@@ -275,7 +309,7 @@ class Release:
         content, others = (
             (
                 (release.schema, release.mechanism, release.reproducible),
-                (release.rows, release.delta),
+                (release.rows, release.delta, release.sums),
             )
             for release in (self, other)
         )
@@ -312,6 +346,10 @@ class ReleasedEstimate(SurveyEstimate):
             return own
         return (*own, f"Rows are counted, not people: of each person up to {self._rows} rows.")
 
+    def _deviations(self, confidence: float) -> float:
+        half = self.estimate.half_width
+        return float(half(1.0, confidence) - half(0.0, confidence))
+
     def fitted(self) -> SurveyEstimate:
         return self._fitted
 
@@ -323,6 +361,78 @@ class ReleasedEstimate(SurveyEstimate):
         with suppress(NoPosterior):
             return getattr(self._fitted.estimate, name)
         return super()._sampler(name)
+
+
+class SumsEstimate(ReleasedEstimate):
+    """The answers of a release of numbers: how many users there are by groups, sums and means.
+
+    Nothing else of the numbers is known but, where their policies keep these apart, how many are
+    missing or outside.
+
+    Attributes
+    ----------
+    numbers : tuple of str
+        The attributes whose sums, means and perhaps variances were released.
+    """
+
+    def __init__(self, sums: GroupedSums, estimate: CentralEstimate, rows: int) -> None:
+        super().__init__(sums.schema, estimate, "users", rows)
+        self._sums, self.numbers = sums, sums.added
+
+    @property
+    def has_quantiles(self) -> bool:
+        return False
+
+    def _asked(self, where: Any) -> dict[int, Any]:
+        given = by_place(where, self.schema.names)
+        return {place: self._item(place, part) for place, part in given.items()}
+
+    def _item(self, place: int, given: Any) -> Any:
+        attribute = self.schema.attributes[place]
+        if attribute.name not in self.numbers:
+            return attribute.asked(given)
+        extra = self._sums[attribute.name].extra
+        if given not in extra:
+            apart = f", and how many users are {listed(extra)}" if extra else ""
+            raise InvalidQuestion(
+                f"sums and means of {printable(attribute.name)} were released{apart}, but no ranges"
+            )
+        return self._sums.places + extra.index(given)
+
+    def _weighted(
+        self, attribute: str | None, where: Mapping[str, Any] | None
+    ) -> tuple[Bins, WeightedCounts]:
+        if attribute is None and len(self.numbers) == 1:
+            (attribute,) = self.numbers
+        place, _ = self._with_order(attribute)
+        if (name := self.schema.names[place]) not in self.numbers:
+            raise InvalidQuestion(f"users were grouped by {printable(name)}: it has no mean here")
+        asked = {} if where is None else self._whole_bins(where, place)
+        places = self._sums.of(name)
+        users = WeightedCounts(self._of_items, asked, place, self._sums.places, self._deviations)
+        return Bins(places.values, np.zeros(self._sums.places), places.squares), users
+
+    def variance(
+        self, attribute: str | None = None, where: Mapping[str, Any] | None = None
+    ) -> Answer:
+        if not self._sums.squares:
+            raise InvalidQuestion("sums of squares were not released: there are no variances")
+        return super().variance(attribute, where)
+
+    def _places(self, attributes: Sequence[str] | None) -> list[int]:
+        places = super()._places(self._sums.groups if attributes is None else attributes)
+        number = next((n for p in places if (n := self.schema.names[p]) in self.numbers), None)
+        if number is not None:
+            raise InvalidQuestion(
+                f"only sums and means of {printable(number)} were released: it has no bins"
+            )
+        return places
+
+    def fitted(self) -> SurveyEstimate:
+        raise InvalidQuestion("no model is fitted to sums and means")
+
+    def _sampler(self, name: str) -> Any:
+        raise InvalidQuestion("sums and means are no distribution that rows could be drawn from")
 
 
 def promised(mechanism: Releasing, rows: int = 0, delta: Fraction | None = None) -> str:
@@ -364,15 +474,15 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
     return kind.load(path)
 
 
-def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
+def _settled(cells: tuple[int, ...], mechanism: Releasing) -> Releasing:
     """Return the same mechanism, of nothing that another computer might compute otherwise."""
-    # ValueError and TypeError for one that is not for the schema, or cannot be kept
+    # ValueError and TypeError for one that is not for these cells, or cannot be kept
     if type(mechanism) not in (*_MECHANISMS.values(), MatrixMechanism):
         raise TypeError(
             f"a mechanism is one of {listed([*_MECHANISMS, NAME])}, got a"
             f" {type(mechanism).__name__}"
         )
-    _require_cells(schema, mechanism.sizes)
+    _require_cells(cells, mechanism.sizes)
     if isinstance(mechanism, MatrixMechanism):
         return mechanism
     changes: dict[str, Any] = {}
@@ -383,8 +493,7 @@ def _settled(schema: Schema, mechanism: Releasing) -> Releasing:
     return replace(mechanism, **changes) if changes else mechanism
 
 
-def _require_cells(schema: Schema, cells: tuple[int, ...]) -> None:
-    sizes = cells_along(schema, LARGEST_MARGINALS)
+def _require_cells(sizes: tuple[int, ...], cells: tuple[int, ...]) -> None:
     if sizes != cells:
         raise ValueError(
             f"the schema has {shown(sizes)} items, and the mechanism is for {shown(cells)} cells"
@@ -432,7 +541,10 @@ def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
 
 def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     schema = Schema.of_content(header["schema"])
-    sizes = cells_along(schema, LARGEST_MARGINALS)
+    sums = None
+    if "numbers" in header:
+        sums = GroupedSums(schema, header["numbers"], header["squares"])
+    sizes = cells_along(schema, LARGEST_MARGINALS) if sums is None else sums.sizes
     # Before anything is made of so many cells
     content = header["mechanism"]
     numbers = np.frombuffer(body[: len(body) // 8 * 8], dtype="<i8").astype(np.int64)
@@ -447,7 +559,7 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         stated = (_TREE if "budget" in content else _SIMPLE).read(content)
         mechanism = _MECHANISMS[stated.pop("name")](sizes, **stated)
     mechanism.audit().require()
-    written = _header(schema, _settled(schema, mechanism))
+    written = _header(schema, _settled(sizes, mechanism))
     require_same(written, {key: header[key] for key in written})
     shapes = _shapes(mechanism)
     ends = np.cumsum([math.prod(shape) for shape in shapes])
@@ -457,4 +569,4 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
     delta = _PERSON["delta"].read(header.get("delta"))
     seeded = header.get("reproducible", False)
-    return Release(schema, mechanism, levels, seeded, header.get("rows", 0), delta)
+    return Release(schema, mechanism, levels, seeded, header.get("rows", 0), delta, sums)

@@ -24,7 +24,12 @@ from rangeq.cli.where_text import where_of
 #: Of an ordered attribute with at most so many items each is told, and not only the deciles.
 FEW = 16
 
-_OF_VALUES = ("quantile ", "mean ", "sum ")  # questions about the users who have a value
+_OF_VALUES = (
+    "quantile ",
+    "mean ",
+    "sum ",
+    "variance ",
+)  # questions about the users who have a value
 
 
 #: What every answer from such a release says.
@@ -34,7 +39,7 @@ SEEDED = "The release was made with a seed: it is reproducible, and therefore no
 class AskedText(NamedTuple):
     """A question of the command line."""
 
-    kind: str  # "where", "quantile", "mean", "sum" or "marginal"
+    kind: str  # "where", "quantile", "mean", "sum", "variance" or "marginal"
     text: str  # what is asked for; of "marginal" "" stands for all attributes
     names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
     group: str = ""  # of one question for each label of an attribute: the label
@@ -43,21 +48,27 @@ class AskedText(NamedTuple):
 MOST_GROUPS = 1000  #: The most labels that a question is asked for each of.
 
 
-def by_labels(asked: Sequence[AskedText], name: str, schema: Schema) -> list[AskedText]:
-    """Ask every question of each label of an attribute."""
-    attribute = schema.attributes[place_of(name, schema.names)]
-    if not isinstance(attribute, ItemAttribute) or not getattr(attribute, "single", True):
-        raise InvalidQuestion(f"--by {name}: its bins hold several values: ask --where for each")
-    if attribute.size > MOST_GROUPS:
-        raise InvalidQuestion(f"--by {name}: it has {attribute.size} labels, {MOST_GROUPS} at most")
+def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) -> list[AskedText]:
+    """Ask every question of each label of an attribute, or each combination of those of some."""
+    labels = []
+    for name in names:
+        attribute = schema.attributes[place_of(name, schema.names)]
+        if not isinstance(attribute, ItemAttribute) or attribute.size > MOST_GROUPS:
+            raise InvalidQuestion(f"--by {name}: it has more than {MOST_GROUPS} labels")
+        labels.append([*map(str, attribute.item_labels)])
+        if len(set(labels[-1])) < len(labels[-1]):
+            raise InvalidQuestion(f"--by {name}: two of its bins have the same label")
+    if (number := math.prod(map(len, labels))) > MOST_GROUPS:
+        raise InvalidQuestion(f"--by {listed(names)}: {number} groups, and {MOST_GROUPS} at most")
     groups = []
-    for one in asked:
+    for one, group in product(asked, product(*labels)):
         if one.kind == "marginal":
-            raise InvalidQuestion("--by is for --where, --quantile, --mean and --sum")
-        for label in map(str, attribute.item_labels):
-            joint = " and " if one.kind == "where" or " where " in one.text else " where "
-            text = f"{one.text.strip()}{joint}{name} {label}"
-            groups.append(AskedText(one.kind, text, group=label))
+            raise InvalidQuestion("--by is for --where, --quantile, --mean and other numbers")
+        text = one.text.strip()
+        where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
+        if text:
+            where = f"{' and ' if one.kind == 'where' or ' where ' in text else ' where '}{where}"
+        groups.append(AskedText(one.kind, f"{text}{where}", group=", ".join(group)))
     return groups
 
 
@@ -96,7 +107,7 @@ class EstimateSource(NamedTuple):
         for question in asked:
             if question.kind == "quantile":
                 rows.append(next(quantiles))
-            elif question.kind in ("mean", "sum"):
+            elif question.kind in ("mean", "sum", "variance"):
                 rows.append(self._mean(question))
             else:
                 rows += (
@@ -109,10 +120,21 @@ class EstimateSource(NamedTuple):
     def usual(self) -> list[AskedText]:
         """Return what is asked where nothing is asked: see the help of the command."""
         schema = self.estimate.schema
+        if self.estimate.numbers:
+            return self._usual_numbers()
         if len(schema) > 1 and not self.estimate.has_quantiles:
             views = combinations(schema.names, min(self.estimate.joined, len(schema)))
             return [AskedText("marginal", "", names) for names in views]
         return [asked for attribute in schema for asked in self._usual_of(attribute)]
+
+    def _usual_numbers(self) -> list[AskedText]:
+        """Return what is asked of numbers of which sums and means are known: by their groups."""
+        schema, numbers = self.estimate.schema, self.estimate.numbers
+        groups = [name for name in schema.names if name not in numbers]
+        means = [AskedText("mean", name) for name in numbers]
+        if not groups:
+            return means
+        return [AskedText("marginal", "", (*groups,)), *by_labels(means, groups, schema)]
 
     def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
         """Return what is asked of an attribute where nothing is asked."""
@@ -177,23 +199,24 @@ class EstimateSource(NamedTuple):
         names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
-    def compared(self, asked: Sequence[AskedText], name: str, rows: Sequence[AnswerRow]) -> Any:
-        """The picture of a question about each label of an attribute: points with intervals."""
+    def compared(
+        self, one: AskedText, by: str, asked: Sequence[AskedText], rows: Sequence[AnswerRow]
+    ) -> Any:
+        """The picture of a question about each of some groups: points with intervals."""
         from frequency.schema.plot import groups  # loads matplotlib
 
-        labels = map(str, self.estimate.item_labels(name))
         pairs = [
-            (label, row) for label, row in zip(labels, rows, strict=False) if row.low is not None
+            (each.group, row) for each, row in zip(asked, rows, strict=True) if row.low is not None
         ]
-        if len(asked) > 1 or not pairs:
-            raise ValueError("--plot with --by draws one question, whose answers have intervals")
-        kind = "" if asked[0].kind == "where" else f"{asked[0].kind} "
+        if not pairs:
+            raise ValueError("--plot with --by draws a question whose answers have intervals")
+        kind = "" if one.kind == "where" else f"{one.kind} "
         return groups(
             [label for label, _ in pairs],
             [row.value for _, row in pairs],
             ([row.low for _, row in pairs], [row.high for _, row in pairs]),
             measure=pairs[0][1].unit,
-            title=f"{kind}{asked[0].text.strip()} by {name}",
+            title=f"{kind}{one.text.strip()} by {by}",
             confidence=self.confidence,
         )
 
@@ -203,7 +226,7 @@ class EstimateSource(NamedTuple):
         """The attributes that a question is about."""
         if one.kind == "where":
             return list(where_of(one.text, self.estimate.schema, self.found))
-        if one.kind in ("mean", "sum"):
+        if one.kind in ("mean", "sum", "variance"):
             return [self._attribute_of(one.text.partition(" where ")[0])]
         return [self._quantile(one.text)[1]] if one.kind == "quantile" else self._names(one)
 
@@ -217,8 +240,8 @@ class EstimateSource(NamedTuple):
         name, schema = self._attribute_of(asked), self.estimate.schema
         where = where_of(conditions, schema, self.found) if conditions.strip() else None
         try:
-            ask = self.estimate.mean if one.kind == "mean" else self.estimate.total
-            answer = ask(name, where)
+            ask = {"mean": "mean", "sum": "total", "variance": "variance"}[one.kind]
+            answer = getattr(self.estimate, ask)(name, where)
         except (InvalidQuestion, UnanswerableQuery) as refusal:
             raise self._advised(refusal, [name, *(where or ())]) from None
         except ValueError:
@@ -231,9 +254,10 @@ class EstimateSource(NamedTuple):
         with suppress(UnknownVariance):
             low, high = map(float, answer.interval(self.confidence))
         attribute = schema[name]
-        within = not getattr(attribute, "single", True)
+        within = name not in self.estimate.numbers and not getattr(attribute, "single", True)
         question = f"{one.kind} {one.text.strip()}"
         unit = attribute.unit or name
+        unit = f"({unit})^2" if one.kind == "variance" else unit
         return AnswerRow(question, answer.value, error, low, high, unit, within)
 
     def _where(self, text: str) -> Iterator[AnswerRow]:

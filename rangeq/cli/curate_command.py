@@ -57,6 +57,7 @@ from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     AdaptiveMarginals,
     DenseStrategy,
+    GroupedSums,
     MatrixMechanism,
     RegionEstimate,
     Regions,
@@ -91,14 +92,22 @@ less."""
 
 @command(
     "curate",
-    "release a histogram or quantiles of a table with noise, as a curator who is trusted with it;"
-    " the mechanism of the least predicted error is chosen, and the table is read in blocks",
+    "release a histogram, quantiles, or sums and means of a table with noise, as a curator who is"
+    " trusted with it; the mechanism of the least predicted error is chosen, and the table is read"
+    " in blocks",
     "curate people.csv --schema people.toml --attribute age --attribute sex --epsilon 1 --out"
-    " people.release",
+    " people.release\n"
+    "  mechdesign curate people.csv --schema people.toml --mean income --by district --epsilon 1"
+    " --out income.release",
     USERS,
     """
     --schema FILE [file, required]  what its columns hold (.toml or .json)
-    --attribute NAME [repeated, required]  to release; several are released together, for boxes
+    --attribute NAME [repeated]  to release; several are released together, for boxes
+    --mean NAME [repeated]  release the sum of a numeric attribute, and with it the number of users
+        and the mean; its bounds, and what becomes of values outside, are the schema's
+    --sum NAME [repeated]  the same
+    --variance NAME [repeated]  the same, and the sum of squares
+    --by NAME [repeated]  release sums and means for each label of this attribute
     | --epsilon EPSILON [epsilon, required]  the privacy loss of the release
     | --rho RHO  the promise is rho-zero-concentrated privacy instead; takes --strategy
     --delta DELTA  the promise is (epsilon, delta)-differential privacy, such as 1e-9
@@ -129,7 +138,11 @@ def run_curate(options: argparse.Namespace) -> None:
     if options.strategy not in (None, "best"):
         for target in filter(None, (options.out, options.save_strategy)):
             check_apart(target, Path(options.strategy))
-    schema = Schema.load(options.schema).project(options.attribute)
+    sums = _sums(options)
+    if sums is None and not options.attribute:
+        raise ValueError("what is to be released: --attribute, or --mean")
+    known = Schema.load(options.schema)
+    schema = known.project(options.attribute) if sums is None else sums.schema
     ledger = ledger_of(options)
     if options.person is None and options.max_rows is not None:
         raise ValueError("--max-rows is for --person")
@@ -138,12 +151,17 @@ def run_curate(options: argparse.Namespace) -> None:
     options.max_rows = whole(
         1 if options.max_rows is None else options.max_rows, "--max-rows", 1, LARGEST_ROWS
     )
-    choose = _chooser(options, schema, ledger)
     rng = generator_of(options, "the numbers of this release")
-    # First the table, so that what is wrong in it is said at once: the choice may take longer
-    with ProgressMeter("curate"):  # without steps, which would tell the number of rows
-        counts = _counts(options, schema, rng)
-    mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
+    if sums is None:
+        choose = _chooser(options, schema, ledger)
+        # First the table, so that what is wrong in it is said at once: the choice may take longer
+        with ProgressMeter("curate"):  # without steps, which would tell the number of rows
+            counts = _counts(options, schema, rng)
+        mechanism = choose() if ledger is None else _on_a_fine_grid(choose())
+    else:
+        mechanism = _of_numbers(options, sums, ledger)
+        with ProgressMeter("curate"):
+            counts = sums.count(_blocks(options, sums, rng), mechanism)
     say(f"mechanism: {mechanism!r}")
     if ledger is not None:
         matrix = isinstance(mechanism, (MatrixMechanism, AdaptiveMarginals))
@@ -158,13 +176,16 @@ def run_curate(options: argparse.Namespace) -> None:
     else:
         rows = 0 if options.person is None else options.max_rows
         promise = promise_of(options)
-        delta = promise.delta if rows > 1 and isinstance(promise, ApproximateDP) else None
-        released = Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta)
+        by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
+        delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None
+        released = Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta, sums=sums)
     released.save(options.out)
     for line in _policies(schema):
         say(line)
     if isinstance(released, ReleasedQuantiles):
         print(released)
+    if sums is not None:
+        say(sums.statement(mechanism))
     said = f"epsilon {options.epsilon} for each row" if options.quantile else released.promised
     seeded = ", SEEDED and therefore not private" if released.reproducible else ""
     say(f"wrote {options.out}: {said}{seeded}")
@@ -177,14 +198,44 @@ def run_curate(options: argparse.Namespace) -> None:
 
 def _counts(options: argparse.Namespace, schema: Schema, rng: Any) -> Any:
     """The histogram, or the tables of marginals where no more is measured."""
-    tables = _encoded(options.table, schema, read_options(options))
-    if options.person is not None:
-        tables = _of_persons(options, schema, rng)
+    tables = _blocks(options, schema, rng)
     if options.users is None and len(schema) <= LARGEST_DIMENSION:
         return count_cells(schema, tables)
     asked = Workload.of(options.workload or "marginals", cells_along(schema, LARGEST_MARGINALS))
     ways = max(sum(part.name != "total" for part in term.factors) for term in asked.terms)
     return count_marginals(schema, tables, ways)
+
+
+def _sums(options: argparse.Namespace) -> GroupedSums | None:
+    """What is counted for sums and means; ValueError for options that contradict it."""
+    numbers = [*dict.fromkeys([*options.mean, *options.sum, *options.variance])]
+    if not numbers:
+        if options.by:
+            raise ValueError("--by is for --mean, --sum and --variance: --attribute names groups")
+        return None
+    others = ("attribute", "quantile", "mechanism", "strategy", "workload", "users", "adaptive")
+    for name in (*others, "save_strategy"):
+        if getattr(options, name):
+            option = name.replace("_", "-")
+            raise ValueError(f"sums and means are a release of their own: leave out --{option}")
+    by = [*dict.fromkeys(options.by)]
+    both = next((name for name in by if name in numbers), None)
+    if both is not None:
+        raise ValueError(f"--by {both}: it is grouped by, and added up: say it in one of them")
+    schema = Schema.load(options.schema).project([*by, *numbers])
+    return GroupedSums(schema, len(numbers), bool(options.variance))
+
+
+def _of_numbers(
+    options: argparse.Namespace, sums: GroupedSums, ledger: Ledger | None
+) -> MatrixMechanism:
+    """The mechanism of least noise for sums and means."""
+    promises = [_of_a_row(options)]
+    if options.delta is not None:  # which noise that needs none keeps, too
+        promises.append(for_each_row(Privacy.from_epsilon(options.epsilon), options.max_rows))
+    if ledger is not None and options.epsilon is not None:
+        ledger.require(options.epsilon, "this release")
+    return sums.best(promises)
 
 
 def _on_a_fine_grid(mechanism: Any) -> Any:
@@ -302,7 +353,16 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _encoded(table: Path, schema: Schema, options: ReadOptions) -> Iterator[Encoded]:
+def _blocks(
+    options: argparse.Namespace, schema: Schema | GroupedSums, rng: Any
+) -> Iterator[Encoded]:
+    """The rows that count."""
+    if options.person is not None:
+        return _of_persons(options, schema, rng)
+    return _encoded(options.table, schema, read_options(options))
+
+
+def _encoded(table: Path, schema: Schema | GroupedSums, options: ReadOptions) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
@@ -310,7 +370,9 @@ def _encoded(table: Path, schema: Schema, options: ReadOptions) -> Iterator[Enco
         yield from applied(table, schema.names, schema.encode, options)
 
 
-def _of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> Iterator[Encoded]:
+def _of_persons(
+    options: argparse.Namespace, schema: Schema | GroupedSums, rng: Any
+) -> Iterator[Encoded]:
     """The rows of persons that count."""
     from frequency.storage.table import applied
 

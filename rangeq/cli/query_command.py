@@ -7,7 +7,7 @@ import sys
 from functools import partial
 
 from frequency.cli.protocol_commands import CHAIN
-from mechdesign.base import printable
+from mechdesign.base import listed, printable
 from mechdesign.cli.options import (
     CONFIDENCE,
     FORCE,
@@ -40,8 +40,9 @@ _QUESTIONS = """Every --where is a question of its own; its conditions are joine
 Protocols without a schema have the attribute "item", or those of their domain, with values 0, 1, ..
 Without a question: the frequent items that were found; or the deciles of each ordered attribute
 (its items too, if they are few) and the items of others; or the marginals that were collected.
-Means and sums are of the middles of bins: where bins hold several values, their intervals hold
-wherever in these the users are.
+Means, sums and variances are of the middles of bins: where bins hold several values, their
+intervals hold wherever in these the users are. Of a release of sums and means (curate --mean) they
+have no such error.
 
 JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "value",
 "standard error", "low", "high", "unit", "interpolated"}, ..]}, null where something is not known.
@@ -64,8 +65,9 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --mean NAME [mean, repeated, as asked]  the mean of a numeric attribute, perhaps "NAME where
         CONDITIONS"
     --sum NAME [sum, repeated, as asked]  the sum of its values over the users, likewise
-    --by NAME  ask every --where, --quantile, --mean and --sum for each label of an attribute, and
-        let --plot compare the answers
+    --variance NAME [variance, repeated, as asked]  the variance of its values, likewise
+    --by NAME [repeated]  ask every --where, --quantile, --mean, .. for each label of an attribute,
+        of several for each combination, and let --plot compare the answers
     --marginal NAMES [marginal, repeated, as asked]  each combination of values of some attributes,
         such as age,sex
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
@@ -88,6 +90,7 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     quantile=partial(AskedText, "quantile"),
     mean=partial(AskedText, "mean"),
     sum=partial(AskedText, "sum"),
+    variance=partial(AskedText, "variance"),
     marginal=partial(AskedText, "marginal"),
 )
 def run_query(options: argparse.Namespace) -> None:
@@ -100,7 +103,7 @@ def run_query(options: argparse.Namespace) -> None:
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
     asked = options.asked or source.usual()
-    if options.by is not None:
+    if options.by:
         if not options.asked or isinstance(source, QuantileSource):
             raise ValueError("--by is for questions to a table or an estimate: --where, --mean, ..")
         asked = by_labels(options.asked, options.by, source.schema)
@@ -108,8 +111,10 @@ def run_query(options: argparse.Namespace) -> None:
     answers = AnswerList(rows, source.n, confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
     figure = None
-    if options.plot is not None and options.by is not None and isinstance(source, EstimateSource):
-        figure = source.compared(options.asked, options.by, rows)
+    if options.plot is not None and options.by and isinstance(source, EstimateSource):
+        if len(options.asked) > 1:
+            raise ValueError("--plot with --by draws one question")
+        figure = source.compared(options.asked[0], listed(options.by), asked, rows)
     elif options.plot is not None:
         figure = source.picture(options.asked, kind)
     # Standard output is for answers, if any are printed

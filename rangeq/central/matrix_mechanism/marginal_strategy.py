@@ -108,6 +108,11 @@ class MarginalStrategy(ViewStrategy):
             raise ValueError(f"there are over 2^26 rows: {self.rows}")
         self.precisions = self._told()
 
+    @property
+    def whole_weights(self) -> dict[View, int]:
+        again = self.residual or len(set(self.views)) < len(self.views)
+        return {} if again else dict(self._parts)
+
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(self.sizes[i] for i in view) for view in self.views]
@@ -169,7 +174,9 @@ class MarginalStrategy(ViewStrategy):
         if self.residual:
             for axis, i in enumerate(view):
                 table = self.sizes[i] * table - table.sum(axis=axis, keepdims=True)
-        return weight * table
+        # Users may be divided into as many parts already
+        shared = isinstance(counts, MarginalCounts) and counts.parts
+        return table if shared else weight * table
 
     def normal(self, cells: Floats) -> Floats:
         # P_S of the cells, times lambda_S: the residual is that of sums, of as many cells

@@ -291,6 +291,8 @@ class MatrixMechanism(HistogramMechanism):
         if isinstance(counts, MarginalCounts) and isinstance(self.strategy, ViewStrategy):
             if counts.sizes != self.sizes:
                 raise InvalidHistogram(f"the tables are of {counts.sizes} cells, not {self.sizes}")
+            if counts.parts and counts.parts != self.strategy.whole_weights:
+                raise InvalidHistogram("users are divided into other parts than what is measured")
             require_users(counts.users)
             return counts
         exactly = histogram(counts, self.sizes)
@@ -475,7 +477,9 @@ class MatrixEstimate(CentralEstimate):
     def half_width(self, deviation: Any, confidence: float) -> Any:
         if isinstance(self.mechanism.noise, DiscreteGaussian):
             return normal_quantile(confidence) * deviation  # answers are sums of normal noise
-        return super().half_width(deviation, confidence)
+        # Noise is in whole users over the weights
+        weights = self.mechanism.strategy.whole_weights.values()
+        return super().half_width(deviation, confidence) - 0.5 + 0.5 / min(weights, default=1)
 
     @property
     def counts(self) -> Floats:

@@ -105,6 +105,11 @@ class Strategy(ABC):
         """
         return self
 
+    @property
+    def whole_weights(self) -> dict[View, int]:
+        """The weights of tables of counts, where these are what is measured, each once; else {}."""
+        return {}
+
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:
         """Return the exact numbers M x.

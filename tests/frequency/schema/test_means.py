@@ -54,9 +54,11 @@ def test_variances_are_those_of_the_covariance(bins):
     assert total.value == pytest.approx(values @ counts)
     assert total.variance == pytest.approx(values @ covariance @ values)
     mean = weighted.mean(values)
-    expected = values @ counts / counts.sum()
+    users = counts.sum() ** 2 + np.ones(bins) @ covariance @ np.ones(bins)
+    middle = (values.min() + values.max()) / 2
+    expected = middle + (values - middle) @ counts * counts.sum() / users
     assert mean.value == pytest.approx(expected)
-    gradient = (values - expected) / counts.sum()
+    gradient = (values - expected) / np.sqrt(users)
     assert mean.variance == pytest.approx(gradient @ covariance @ gradient, abs=1e-12)
     low, high = mean.interval(0.9)
     assert low <= mean.value + 1e-9

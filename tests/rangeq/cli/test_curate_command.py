@@ -1,6 +1,7 @@
 """The command curate: the release that Python makes, and no word more about the table."""
 
 import itertools
+import json
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy, plan
 from mechdesign.cli import main
 from rangeq.central import (
     CentralFlat,
+    GroupedSums,
     MatrixMechanism,
     QuantileRelease,
     Release,
@@ -78,7 +80,8 @@ def test_the_release_is_that_of_python(curate, attributes, name):
     code, _, err = curate("--seed", 7, table=name, attributes=attributes)
     assert (code, "not private" in err) == (0, True)
     schema = SCHEMA.project(attributes)
-    mechanism = plan("curated-ranges", schema, epsilon="1").best.protocol
+    task = "curated-ranges" if len(attributes) < 3 else "curated-attributes"
+    mechanism = plan(task, schema, epsilon="1").best.protocol
     counts = count_cells(schema, [table])
     assert load_release("a.release") == Release.draw(
         schema, mechanism, counts, np.random.default_rng(7)
@@ -451,3 +454,114 @@ def test_what_was_curated_with_a_seed_says_so_and_so_do_its_answers(curate, caps
         assert main(["query", "a.release", *form]) == 0
         output = capsys.readouterr()
         assert ("made with a seed" in output.out + output.err) == bool(seed)
+
+
+# ------------------------------------------------------------------------------------------------
+# Sums and means.
+
+
+@pytest.fixture
+def summed(curate, capsys):
+    """Runs curate with sums and means: returns exit code and output."""
+
+    def run(*more, out="a.release", epsilon="1"):
+        return curate(*more, out=out, attributes=(), epsilon=epsilon)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("more", "names", "numbers", "squares"),
+    [
+        (["--mean", "height"], ["height"], 1, False),
+        (["--mean", "age", "--sum", "age", "--by", "sex"], ["sex", "age"], 1, False),
+        (
+            ["--variance", "age", "--sum", "income", "--by", "sex", "--by", "height"],
+            ["sex", "height", "income", "age"],
+            2,
+            True,
+        ),
+    ],
+)
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_sums_are_those_of_python(summed, more, names, numbers, squares, delta, capsys):
+    table = people(700)
+    table.to_csv("people.csv", index=False)
+    privacy = [] if delta is None else ["--delta", delta]
+    code, out, _ = summed("--seed", 7, *more, *privacy)
+    sums = GroupedSums(SCHEMA.project(names), numbers, squares)
+    # Noise without a delta is less, of so few numbers
+    mechanism = sums.mechanism(Privacy.from_epsilon(1))
+    counts = sums.count([table], mechanism)
+    expected = Release.draw(sums.schema, mechanism, counts, np.random.default_rng(7), sums=sums)
+    assert (code, load_release("a.release")) == (0, expected)
+    assert sums.statement(mechanism) in out
+    assert main(["query", "a.release", "--table"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"mean {name}" in printed for name in sums.added)
+    assert "*" not in printed  # nothing is interpolated
+
+
+def test_means_of_groups_are_told_and_drawn(summed, capsys, tmp_path):
+    table = people(3000)
+    table.to_csv("people.csv", index=False)
+    assert summed("--variance", "age", "--by", "sex", "--person", "height", epsilon="9")[0] == 0
+    for question in ("--mean", "--sum", "--variance"):
+        asked = ["query", "a.release", question, "age", "--by", "sex", "--json", "--plot", "a.svg"]
+        assert main([*asked, "--force"]) == 0
+        told = json.loads(capsys.readouterr().out)["answers"]
+        assert [row["question"] for row in told] == [
+            f"{question[2:]} age where sex {label}" for label in ("female", "male", "outside")
+        ]
+        assert all(row["low"] <= row["value"] <= row["high"] for row in told)
+        assert told[0]["unit"] == ("(years)^2" if question == "--variance" else "years")
+        assert f"{question[2:]} age by sex" in (tmp_path / "a.svg").read_text()
+
+
+def test_sums_are_spent_from_a_ledger_once(summed, tmp_path):
+    people(50).to_csv("people.csv", index=False)
+    budget = Ledger.open("all.json", epsilon="3")
+    assert summed("--mean", "age", "--ledger", "all.json")[0] == 0
+    assert summed("--mean", "age", "--ledger", "all.json", out="b.release")[0] == 0
+    assert [str(entry.epsilon) for entry in budget.entries] == ["1", "1"]
+    code, _, err = summed("--mean", "age", "--ledger", "all.json", out="c.release", epsilon="2")
+    assert (code, len(budget.entries), err.count("\n")) == (1, 2, 1)
+    assert not (tmp_path / "c.release").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "epsilon", "message"),
+    [
+        ([], "1", "--attribute, or --mean"),
+        (["--by", "sex"], "1", "--by is for --mean"),
+        (["--mean", "age", "--attribute", "sex"], "1", "leave out --attribute"),
+        (["--mean", "age", "--quantile", "0.5"], "1", "leave out --quantile"),
+        (["--mean", "age", "--strategy", "best"], "1", "leave out --strategy"),
+        (["--mean", "age", "--users", "9"], "1", "leave out --users"),
+        (["--mean", "age", "--adaptive"], "1", "leave out --adaptive"),
+        (["--mean", "age", "--save-strategy", "s.npz"], "1", "leave out --save-strategy"),
+        (["--mean", "age", "--by", "age"], "1", "say it in one of them"),
+        (["--mean", "sex"], "1", "sex is not numeric"),
+        (["--mean", "size"], "1", "no attribute 'size'"),
+        (["--mean", "age", "--by", "word"], "1", "whose items can be listed"),
+        (["--mean", "age"], "1e-9", "epsilon"),
+        (["--mean", "age", "--max-rows", "2"], "1", "--max-rows is for --person"),
+    ],
+)
+def test_wrong_sums(summed, more, epsilon, message, tmp_path):
+    people(20).to_csv("people.csv", index=False)
+    found = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = summed(*more, epsilon=epsilon)
+    assert (code, err.count("\n"), out) == (2, 1, "")
+    assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == found
+
+
+def test_nothing_that_is_printed_about_sums_depends_on_the_table(summed):
+    printed = set()
+    for table in (people(0), people(1), people(300)):
+        table.to_csv("people.csv", index=False)
+        code, out, err = summed("--mean", "income", "--by", "age", "--force")
+        assert (code, err) == (0, "")
+        printed.add(out)
+    assert len(printed) == 1
