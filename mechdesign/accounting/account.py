@@ -52,7 +52,9 @@ _LARGE = Fraction(1 << 20)
 _UNBOUNDED = Fraction(1 << (2 * NUMBER_BITS))
 
 #: The type of the cost of a collection: an epsilon, or what it is worked out from.
-Cost: TypeAlias = float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports
+Cost: TypeAlias = (
+    float | Rational | Table | Shuffled | AmongDummies | GaussianLoss | DailyReports | PrivacyLoss
+)
 
 
 class BudgetExceeded(MechanismError):
@@ -104,7 +106,7 @@ class Entry:
     ----------
     epsilon : Fraction or None
         What readers of the release learn at most, with delta = 0; above 0. None: nothing bounds
-        that, as of Gaussian noise.
+        that, as of Gaussian noise, and of a profile whose delta stays above 0.
     what : str
         Its name.
     users : tuple of str or None
@@ -200,9 +202,10 @@ class Account:
             if entry.local > left:
                 raise BudgetExceeded(entry.local, left, f"the reports of {entry.what}")
         if entry.epsilon is None and not self.budget.delta:
+            of = "Gaussian noise" if entry.squared_mu else "a delta above 0"
             raise ValueError(
-                f"{entry.what} has Gaussian noise, which keeps no epsilon with a delta of 0, as the"
-                " budget has it; nothing was recorded"
+                f"{entry.what} has {of}, which keeps no epsilon with a delta of 0, as the budget"
+                " has it; nothing was recorded"
             )
         if not self._fits(entry.groups, entry):
             raise BudgetExceeded(self.alone(entry), self.left(entry.groups), entry.what)
@@ -431,6 +434,9 @@ def entry_of(
         magnitude = math.ceil(1 / cost.squared_mu).bit_length()
         unit = Fraction(1, 1 << min(_MU_BITS + magnitude, _MOST_MU_BITS))
         return entry(None, local=reports, squared_mu=math.ceil(cost.squared_mu / unit) * unit)
+    if isinstance(cost, PrivacyLoss):
+        bounds = None if cost.infinite else Fraction(log_above(cost.ratios[-1][0]))
+        return entry(bounds, local=reports, profile=cost.points)
     if isinstance(cost, Table):
         loss = PrivacyLoss.of(cost if shared is None else thinned(cost, shared))
         if loss.infinite:
@@ -458,8 +464,11 @@ def recorded(
     permanent: int | None = None,
 ) -> Entry:
     """Return an entry; ValueError for what no collection costs."""
-    if (epsilon is None) == (squared_mu is None) or (profile and epsilon is None):
-        raise ValueError("a collection costs an epsilon, or a squared mu of Gaussian noise")
+    known = (epsilon is not None or bool(profile), squared_mu is not None)
+    if known[0] == known[1]:
+        raise ValueError(
+            "a collection costs an epsilon, a profile, or a squared mu of Gaussian noise"
+        )
     if squared_mu is not None:
         GaussianLoss(squared_mu)  # what is none is refused
     if any(value is not None and exact_epsilon(value) == 0 for value in (epsilon, local)):
@@ -477,12 +486,13 @@ def recorded(
             raise ValueError("of reports that are kept one epsilon bounds whatever is made of them")
     for value in (local or 0, rate or 0, *(value for point in profile for value in point)):
         bounded(Fraction(value), 1)
-    if epsilon is not None:
-        # Beyond its pure epsilon a release has delta 0: a profile that says otherwise contradicts
-        # it.
-        if any(above >= exp_below(epsilon) for above, delta in profile if delta):
-            raise ValueError("a release has no delta above 0 where its epsilon holds without one")
-        _loss(epsilon, profile)  # what is no profile is refused
+    # Beyond its pure epsilon a release has delta 0: a profile that says otherwise contradicts it
+    if epsilon is not None and any(
+        above >= exp_below(epsilon) for above, delta in profile if delta
+    ):
+        raise ValueError("a release has no delta above 0 where its epsilon holds without one")
+    if squared_mu is None:
+        _loss(epsilon or Fraction(0), profile)  # what is no profile is refused
     return Entry(epsilon, what, users, local, shuffled, rate, profile, squared_mu, permanent)
 
 

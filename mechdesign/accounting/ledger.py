@@ -269,12 +269,12 @@ class Ledger:
 
         Parameters
         ----------
-        cost : number, Table, Shuffled, AmongDummies, GaussianLoss or DailyReports
+        cost : number, Table, Shuffled, AmongDummies, GaussianLoss, DailyReports or PrivacyLoss
             What it costs each of its users: an epsilon above 0; a mechanism for counts, by its
             exact entries; the shuffled reports that `mechdesign.accounting.shuffled` describes, or
             reports among a shuffler's dummies (with ``local``); Gaussian noise, if the budget has a
-            delta above 0; or the reports of all days together of a question that is asked every
-            day, see `frequency.longitudinal.Memoised.cost`.
+            delta above 0; the reports of all days together of a question that is asked every day,
+            see `frequency.longitudinal.Memoised.cost`; or a privacy loss, of which a curve is kept.
         what : str
             Its name: not empty, and new.
         users : str or iterable of str, optional

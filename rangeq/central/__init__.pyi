@@ -11,6 +11,7 @@ from .inputs import (
     count_cells,
     count_marginals,
 )
+from .keys import GaussianKeys, KeyRule, OptimalKeys, key_rules
 from .matrix_mechanism.adaptive import AdaptiveMarginals
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
@@ -30,6 +31,7 @@ from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
 from .regions import Region, Regions
 from .release import Release, load_release
+from .released_keys import KeysOfPersons, ReleasedKeys, count_keys
 from .released_quantiles import ReleasedQuantiles
 from .stream import CountStream, StreamEstimate
 from .sums import GroupedSums
@@ -48,17 +50,21 @@ __all__ = [
     "ConfidenceInterval",
     "CountStream",
     "DenseStrategy",
+    "GaussianKeys",
     "GroupedSums",
     "Hierarchy",
     "InvalidHistogram",
     "InvalidRange",
     "InvalidWorkload",
+    "KeyRule",
+    "KeysOfPersons",
     "MarginalCounts",
     "MarginalStrategy",
     "MatrixEstimate",
     "MatrixMechanism",
     "NoPosterior",
     "Number",
+    "OptimalKeys",
     "PosteriorEstimate",
     "ProductStrategy",
     "QuantileRelease",
@@ -68,6 +74,7 @@ __all__ = [
     "RegionStatement",
     "Regions",
     "Release",
+    "ReleasedKeys",
     "ReleasedQuantiles",
     "ResidualStrategy",
     "RowsOfPersons",
@@ -83,8 +90,10 @@ __all__ = [
     "Workload",
     "best_branching",
     "count_cells",
+    "count_keys",
     "count_marginals",
     "for_each_row",
+    "key_rules",
     "least_cell_variance",
     "load_release",
     "load_strategy",

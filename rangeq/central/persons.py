@@ -74,6 +74,9 @@ class RowsOfPersons:
     rng : numpy.random.Generator, optional
         None for the operating system's randomness; a generator's results can be repeated, and are
         not private.
+    distinct : bool, default False
+        Whether of a person's rows with the same first item one alone counts, in its place among the
+        others that of the least priority.
 
     Raises
     ------
@@ -81,7 +84,10 @@ class RowsOfPersons:
         No such number.
     """
 
-    def __init__(self, most: int, rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self, most: int, rng: np.random.Generator | None = None, *, distinct: bool = False
+    ) -> None:
+        self._distinct = distinct
         self.most = whole(most, "max_rows", 1, LARGEST_ROWS, what="a number of rows")
         self._words = bit_source(rng)
         self._key = os.urandom(32) if rng is None else rng.bytes(32)
@@ -116,7 +122,16 @@ class RowsOfPersons:
 
     def _limit(self) -> None:
         """Leave out the rows beyond the most."""
-        first, second, priorities, *columns = map(np.concatenate, zip(*self._parts, strict=True))
+        parts = [*map(np.concatenate, zip(*self._parts, strict=True))]
+        if self._distinct:
+            first, second, priorities, items = parts[:4]
+            order = np.lexsort((priorities, items, second, first))
+            same = np.ones(len(order) - 1, dtype=bool)
+            for part in (first, second, items):
+                same &= part[order[1:]] == part[order[:-1]]
+            alone = order[np.append(True, ~same)]
+            parts = [part[alone] for part in parts]
+        first, second, priorities, *columns = parts
         order = np.lexsort((priorities, second, first))
         first, second = first[order], second[order]
         new = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))

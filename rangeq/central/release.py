@@ -27,6 +27,7 @@ from mechdesign.base import (
     Integers,
     array_of,
     brief,
+    format_of,
     intact,
     list_of,
     listed,
@@ -64,6 +65,7 @@ from rangeq.central.matrix_mechanism.strategy_file import (
 from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.persons import LARGEST_ROWS, unit_of
 from rangeq.central.posterior import NoPosterior
+from rangeq.central.released_keys import ReleasedKeys
 from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.sums import MOST_ADDED, GroupedSums
 
@@ -451,8 +453,8 @@ def promised(mechanism: Releasing, rows: int = 0, delta: Fraction | None = None)
     return f"epsilon {brief(most * promise.epsilon)}"
 
 
-def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
-    """Read what a curator has published, of either kind.
+def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles | ReleasedKeys:
+    """Read what a curator has published, of any kind.
 
     Parameters
     ----------
@@ -461,17 +463,20 @@ def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles:
 
     Returns
     -------
-    Release or ReleasedQuantiles
+    Release, ReleasedQuantiles or ReleasedKeys
         Equal to the one that was saved.
 
     Raises
     ------
     InvalidFile
-        As for `Release.load` and `ReleasedQuantiles.load`.
+        As for their own `load`.
     """
     with opened(path) as stream:
-        kind = ReleasedQuantiles if stream.read(1) == b"{" else Release
-    return kind.load(path)
+        document = stream.read(1) == b"{"
+    if not document:
+        return Release.load(path)
+    by_keys = format_of(path) == ReleasedKeys.form.name
+    return ReleasedKeys.load(path) if by_keys else ReleasedQuantiles.load(path)
 
 
 def _settled(cells: tuple[int, ...], mechanism: Releasing) -> Releasing:

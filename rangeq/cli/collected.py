@@ -20,7 +20,7 @@ from frequency.storage import load_aggregate, load_protocol
 from mechdesign import InvalidFile
 from mechdesign.base import Between, format_of, printable, shown
 from mechdesign.cli.options import release_kinds
-from rangeq.central import ReleasedQuantiles, load_release
+from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
 from rangeq.cli.answering import SEEDED, AnswerRow, AskedText, EstimateSource, QuantileSource
 from rangeq.cli.where_text import where_of
 from rangeq.local.item_sets import SetEstimate
@@ -243,6 +243,8 @@ def _release(collected: Path, confidence: float) -> Source:
         raise InvalidFile(f"{error}; --protocol says what an aggregate is of") from error
     if isinstance(released, ReleasedQuantiles):
         return QuantileSource(released)
+    if isinstance(released, ReleasedKeys) and not released.labels:
+        raise InvalidQuestion(f"{collected}: no key has enough users to be released")
     return EstimateSource(
         "the release", released.estimate, confidence, reproducible=released.reproducible
     )

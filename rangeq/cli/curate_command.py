@@ -17,7 +17,7 @@ import numpy as np
 
 from frequency.cli.protocol_commands import CHAIN, USERS
 from frequency.exceptions import InvalidQuestion
-from frequency.schema import Attribute, Encoded, Schema
+from frequency.schema import Attribute, Encoded, Schema, Text
 from frequency.schema.attribute import ItemAttribute, Span
 from frequency.schema.column import columns_of
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
@@ -58,14 +58,18 @@ from rangeq.central import (
     AdaptiveMarginals,
     DenseStrategy,
     GroupedSums,
+    KeysOfPersons,
     MatrixMechanism,
     RegionEstimate,
     Regions,
     Release,
+    ReleasedKeys,
     ReleasedQuantiles,
     Workload,
     count_cells,
+    count_keys,
     count_marginals,
+    key_rules,
     load_strategy,
     posterior_optimal,
     release_regions,
@@ -76,6 +80,7 @@ from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_al
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
 from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row
+from rangeq.central.released_keys import text_of
 from rangeq.cli.answering import EstimateSource
 from rangeq.cli.collected import COLLECTED, source_of
 from rangeq.cli.where_text import where_of
@@ -102,7 +107,8 @@ less."""
     USERS,
     """
     --schema FILE [file, required]  what its columns hold (.toml or .json)
-    --attribute NAME [repeated]  to release; several are released together, for boxes
+    --attribute NAME [repeated]  to release; several are released together, for boxes; of texts that
+        nobody listed, with --delta, those that have enough users, and how many these are
     --mean NAME [repeated]  release the sum of a numeric attribute, and with it the number of users
         and the mean; its bounds, and what becomes of values outside, are the schema's
     --sum NAME [repeated]  the same
@@ -113,7 +119,7 @@ less."""
     --delta DELTA  the promise is (epsilon, delta)-differential privacy, such as 1e-9
     --quantile PHI [repeated]  release this quantile of the attribute, such as 0.5
     --mechanism NAME  flat, tree, wavelet, strategy, or with --delta gaussian (of quantiles
-        exponential or tree) (default: the best)
+        exponential or tree, of texts optimal or gaussian) (default: the best)
     --strategy best|FILE  design what is measured for the workload, or take it from a file (.npz)
     --workload NAME  what the strategy is designed for: ranges (of ordered attributes, the default),
         prefixes, cells, marginals, 3-way marginals, width-30, or a name for each attribute with
@@ -124,8 +130,8 @@ less."""
         the other half measures these again; errors fall with 20 attributes and more
     --person COLUMN  the column that says whose row each is, where people may have several: what is
         promised is for one person more or less; rows without are left out
-    --max-rows K [int]  the most rows of a person that count, drawn at random: from public knowledge
-        (default: 1)
+    --max-rows K [int]  the most rows of a person that count, or different texts, drawn at random:
+        from public knowledge (default: 1)
     --save-strategy FILE [.npz]  write the strategy, too
     --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
     --out FILE [.release, required]  the release to write
@@ -152,6 +158,36 @@ def run_curate(options: argparse.Namespace) -> None:
         1 if options.max_rows is None else options.max_rows, "--max-rows", 1, LARGEST_ROWS
     )
     rng = generator_of(options, "the numbers of this release")
+    released: Any
+    if any(isinstance(attribute, Text) for attribute in schema):
+        released = _keys(options, schema, ledger, rng)
+    else:
+        released = _numbers(options, schema, sums, ledger, rng)
+    released.save(options.out)
+    for line in _policies(schema):
+        say(line)
+    if isinstance(released, ReleasedQuantiles):
+        print(released)
+    if sums is not None:
+        say(sums.statement(released.mechanism))
+    said = f"epsilon {options.epsilon} for each row" if options.quantile else released.promised
+    seeded = ", SEEDED and therefore not private" if released.reproducible else ""
+    say(f"wrote {options.out}: {said}{seeded}")
+    if options.person is not None:
+        say(f"rows without {options.person}, and beyond those that count, are left out")
+    if options.save_strategy:
+        save_strategy(options.save_strategy, released.mechanism.strategy)
+        say(f"wrote {options.save_strategy}")
+
+
+def _numbers(
+    options: argparse.Namespace,
+    schema: Schema,
+    sums: GroupedSums | None,
+    ledger: Ledger | None,
+    rng: Any,
+) -> Any:
+    """Release a histogram, quantiles, or sums."""
     if sums is None:
         choose = _chooser(options, schema, ledger)
         # First the table, so that what is wrong in it is said at once: the choice may take longer
@@ -170,30 +206,51 @@ def run_curate(options: argparse.Namespace) -> None:
         if gaussian:
             cost = GaussianLoss(options.max_rows**2 * mechanism.cost.squared_mu)
         ledger.spend(cost, options.out.name)
-    released: Any
     if options.quantile:
-        released = ReleasedQuantiles.draw(schema, mechanism, counts, rng)
-    else:
-        rows = 0 if options.person is None else options.max_rows
-        promise = promise_of(options)
-        by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
-        delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None
-        released = Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta, sums=sums)
-    released.save(options.out)
-    for line in _policies(schema):
-        say(line)
-    if isinstance(released, ReleasedQuantiles):
-        print(released)
-    if sums is not None:
-        say(sums.statement(mechanism))
-    said = f"epsilon {options.epsilon} for each row" if options.quantile else released.promised
-    seeded = ", SEEDED and therefore not private" if released.reproducible else ""
-    say(f"wrote {options.out}: {said}{seeded}")
-    if options.person is not None:
-        say(f"rows without {options.person}, and beyond those that count, are left out")
-    if options.save_strategy:
-        save_strategy(options.save_strategy, released.mechanism.strategy)
-        say(f"wrote {options.save_strategy}")
+        return ReleasedQuantiles.draw(schema, mechanism, counts, rng)
+    rows = 0 if options.person is None else options.max_rows
+    promise = promise_of(options)
+    by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
+    delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None
+    return Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta, sums=sums)
+
+
+def _keys(
+    options: argparse.Namespace, schema: Schema, ledger: Ledger | None, rng: Any
+) -> ReleasedKeys:
+    """Release the texts that have enough users."""
+    text_of(schema)
+    for name in ("quantile", "strategy", "workload", "users", "adaptive", "save_strategy"):
+        if getattr(options, name):
+            raise ValueError(f"keys are a release of their own: leave out --{name}")
+    if options.delta is None:
+        raise ValueError(f"{schema.names[0]} has no list of labels: which are there takes --delta")
+    rules = key_rules(options.epsilon, options.delta, options.max_rows)
+    for each in rules:
+        print(each)
+    named = {rule.kind: rule for rule in rules}
+    rule = named.get(options.mechanism or rules[0].kind)
+    if rule is None:
+        raise ValueError(f"--mechanism {options.mechanism}: here there are {listed(named)}")
+    if ledger is not None:
+        ledger.require(options.epsilon, "this release")
+    with ProgressMeter("curate"):
+        if options.person is None:
+            counts = count_keys(schema, _blocks(options, schema, rng))
+        else:
+            counts = _keys_of_persons(options, schema, rng)
+    say(f"mechanism: {rule!r}")
+    if ledger is not None:
+        ledger.spend(rule.cost, options.out.name)
+    persons = options.person is not None
+    return ReleasedKeys.draw(schema, rule, counts, rng, persons=persons)
+
+
+def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> dict[str, int]:
+    """The persons of each text."""
+    keys = KeysOfPersons(schema, options.max_rows, rng)
+    _each_block(options, schema, lambda named, block: keys.add(named, block))
+    return keys.counts()
 
 
 def _counts(options: argparse.Namespace, schema: Schema, rng: Any) -> Any:
@@ -374,19 +431,25 @@ def _of_persons(
     options: argparse.Namespace, schema: Schema | GroupedSums, rng: Any
 ) -> Iterator[Encoded]:
     """The rows of persons that count."""
+    persons = RowsOfPersons(options.max_rows, rng)
+    _each_block(options, schema, lambda named, block: persons.add(named, schema.encode(block)))
+    return persons.kept()
+
+
+def _each_block(
+    options: argparse.Namespace, schema: Schema | GroupedSums, taken: Callable[[Any, Any], None]
+) -> None:
+    """Hand every block of the table on, after the column that names persons."""
     from frequency.storage.table import applied
 
-    persons = RowsOfPersons(options.max_rows, rng)
-
-    def taken(block: Any) -> None:
+    def handed(block: Any) -> None:
         (named,) = columns_of(block, (options.person,))
-        persons.add(named, schema.encode(block))
+        taken(named, block)
 
     names = [*dict.fromkeys((*schema.names, options.person))]
     with suppress(NoRows):
-        for _ in applied(options.table, names, taken, read_options(options)):
+        for _ in applied(options.table, names, handed, read_options(options)):
             pass
-    return persons.kept()
 
 
 def _policies(schema: Schema) -> Iterator[str]:

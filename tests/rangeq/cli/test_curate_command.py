@@ -10,17 +10,22 @@ import pytest
 
 from frequency import Between
 from frequency.schema import Categorical, Numeric, Schema, Text
+from frequency.schema.column import Column
 from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy, plan
 from mechdesign.cli import main
 from rangeq.central import (
     CentralFlat,
     GroupedSums,
+    KeysOfPersons,
     MatrixMechanism,
     QuantileRelease,
     Release,
+    ReleasedKeys,
     ReleasedQuantiles,
     count_cells,
+    count_keys,
     for_each_row,
+    key_rules,
     load_release,
     load_strategy,
     posterior_optimal,
@@ -69,6 +74,11 @@ def curate(tmp_path, monkeypatch, capsys):
 
 
 ALL = ("age", "sex", "income")
+
+
+def loaded(path: str) -> Any:
+    """What is in a file, of any kind."""
+    return load_release(path)
 
 
 @pytest.mark.slow
@@ -141,10 +151,10 @@ def test_another_mechanism_may_be_named(curate):
     code, out, _ = curate("--mechanism", "flat")
     assert (code, "* strategy: error" in out) == (0, True)
     assert "mechanism: CentralFlat(shape=(101,), epsilon=Fraction(1, 1))" in out
-    assert isinstance(load_release("a.release").mechanism, CentralFlat)
+    assert isinstance(loaded("a.release").mechanism, CentralFlat)
     quantile = ("--quantile", 0.5, "--force", "--mechanism")
     assert curate(*quantile, "exponential")[0] == 0
-    assert isinstance(load_release("a.release").mechanism, QuantileRelease)
+    assert isinstance(loaded("a.release").mechanism, QuantileRelease)
     for wrong, message in (("best", "here there are"), ("wavelet", "for ordered attributes only")):
         code, _, err = curate("--mechanism", wrong, out="b.release", attributes=["age", "sex"])
         assert (code, message in err) == (2, True)
@@ -270,13 +280,11 @@ def test_a_strategy_is_saved_and_used_again(strategic, capsys):
     asked = ("--attribute", "sex", "--strategy", "best", "--workload", "marginals")
     assert strategic("--rho", 1, *asked, "--save-strategy", "s.npz") == 0
     strategy = load_strategy("s.npz").strategy
-    first = load_release("a.release").mechanism
+    first = loaded("a.release").mechanism
     assert first == MatrixMechanism(strategy, ZCDP(1))
     again = ("--attribute", "sex", "--strategy", "s.npz", "--epsilon", 1, "--delta", "1e-6")
     assert strategic(*again, out="b.release") == 0
-    assert load_release("b.release").mechanism == MatrixMechanism(
-        strategy, ApproximateDP(1, "1e-6")
-    )
+    assert loaded("b.release").mechanism == MatrixMechanism(strategy, ApproximateDP(1, "1e-6"))
     assert "epsilon 1, delta 1e-06 for each row" in capsys.readouterr().out
     # Of other attributes it is no strategy, which costs nothing
     budget = Ledger.open("budget.json", epsilon="9", delta="1e-6")
@@ -295,7 +303,7 @@ def test_a_delta_ranks_gaussian_noise_with_the_others(strategic, capsys):
     assert "from a curator, delta = 1e-06, epsilon = 1" in out
     assert "gaussian" in out
     assert strategic(*promise, "--mechanism", "gaussian", out="b.release") == 0
-    mechanism = load_release("b.release").mechanism
+    mechanism = loaded("b.release").mechanism
     assert isinstance(mechanism, MatrixMechanism)
     assert mechanism.promise == ApproximateDP("1", "1e-6")
 
@@ -405,7 +413,7 @@ def test_a_bad_table_is_refused_before_a_mechanism_is_chosen(
     ("more", "message"),
     [
         ({"attributes": ["size"]}, "no attribute 'size'"),
-        ({"attributes": ["word"]}, "whose items can be listed"),
+        ({"attributes": ["word"]}, "takes --delta"),
         ({"epsilon": "0"}, "epsilon must be above 0"),
         ({"epsilon": "much"}, "epsilon must be a finite rational number"),
         ({"epsilon": "1e-30"}, "noise would drown everything"),
@@ -564,4 +572,109 @@ def test_nothing_that_is_printed_about_sums_depends_on_the_table(summed):
         code, out, err = summed("--mean", "income", "--by", "age", "--force")
         assert (code, err) == (0, "")
         printed.add(out)
+    assert len(printed) == 1
+
+
+# ------------------------------------------------------------------------------------------------
+# Keys that nobody listed.
+
+
+def towns(n, seed=1):
+    rng = np.random.default_rng(seed)
+    names = [f"t{k}" for k in rng.zipf(1.5, n).tolist()] if n else []
+    return pd.DataFrame({"who": rng.integers(0, max(n // 3, 1), n), "word": names})
+
+
+@pytest.mark.parametrize(
+    ("more", "rows"),
+    [([], 0), (["--person", "who"], 1), (["--person", "who", "--max-rows", "4"], 4)],
+)
+@pytest.mark.parametrize("name", [None, "optimal", "gaussian"])
+def test_keys_are_those_of_python(curate, more, rows, name, capsys):
+    table = towns(2000)
+    table.to_csv("people.csv", index=False)
+    schema = SCHEMA.project("word")
+    chosen = [] if name is None else ["--mechanism", name]
+    code, out, _ = curate("--seed", 7, "--delta", "1e-5", *more, *chosen, attributes=["word"])
+    rules = {rule.kind: rule for rule in key_rules(1, "1e-5", max(rows, 1))}
+    rule = next(iter(rules.values())) if name is None else rules[name]
+    rng = np.random.default_rng(7)
+    if rows:
+        keys = KeysOfPersons(schema, rows, rng)
+        keys.add(Column("who", table["who"]), table)
+        counts = keys.counts()
+    else:
+        counts = count_keys(schema, [table])
+    expected = ReleasedKeys.draw(schema, rule, counts, rng, persons=bool(rows))
+    assert (code, load_release("a.release")) == (0, expected)
+    assert all(str(each) in out for each in rules.values())
+    assert main(["query", "a.release", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["question"] for row in told["answers"]] == [
+        f"word {label}" for label in expected.labels
+    ]
+    best = told["answers"][0]
+    assert best["low"] <= counts[expected.labels[0]] <= best["high"]
+
+
+def test_keys_are_asked_for_and_drawn(curate, capsys):
+    towns(2000).to_csv("people.csv", index=False)
+    assert curate("--delta", "1e-5", attributes=["word"])[0] == 0
+    assert main(["query", "a.release", "--where", "t1", "--plot", "k.svg"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("t1,")
+    for asked in (["--where", "t99999"], ["--mean", "word"], ["--quantile", "0.5"]):
+        assert main(["query", "a.release", *asked]) == 2
+    assert main(["sample", "a.release", "--rows", "5", "--out", "s.csv"]) == 2
+
+
+def test_keys_cost_epsilon_and_delta(curate, tmp_path):
+    towns(300).to_csv("people.csv", index=False)
+    budget = Ledger.open("budget.json", epsilon="1.5", delta="1e-4")
+    given = ["--delta", "1e-5", "--ledger", "budget.json"]
+    assert curate(*given, attributes=["word"])[0] == 0
+    assert 0.9 < budget.spent <= 1
+    code, _, err = curate(*given, attributes=["word"], out="b.release")
+    assert (code, err.count("\n")) == (1, 1)
+    assert not (tmp_path / "b.release").exists()
+    Ledger.open("pure.json", epsilon="1.5")
+    code, _, err = curate(
+        "--delta", "1e-5", "--ledger", "pure.json", attributes=["word"], out="b.release"
+    )
+    assert (code, "no epsilon with a delta of 0" in err) == (2, True)
+    assert not (tmp_path / "b.release").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "attributes", "message"),
+    [
+        ([], ["word"], "takes --delta"),
+        (["--delta", "1e-6"], ["word", "sex"], "one attribute of the kind text"),
+        (["--delta", "1e-6", "--mechanism", "tree"], ["word"], "here there are optimal, gaussian"),
+        (["--delta", "1e-6", "--quantile", "0.5"], ["word"], "leave out --quantile"),
+        (["--delta", "1e-6", "--strategy", "best"], ["word"], "leave out --strategy"),
+        (["--delta", "1e-6", "--users", "9"], ["word"], "leave out --users"),
+        (["--delta", "2"], ["word"], "delta"),
+        (["--delta", "1e-6", "--max-rows", "2"], ["word"], "--max-rows is for --person"),
+        (["--delta", "1e-6", "--person", "whose"], ["word"], "whose"),
+    ],
+)
+def test_wrong_keys(curate, more, attributes, message, tmp_path):
+    towns(50).to_csv("people.csv", index=False)
+    found = sorted(path.name for path in tmp_path.iterdir())
+    code, _, err = curate(*more, attributes=attributes)
+    assert (code, err.count("\n")) == (2, 1)
+    assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == found
+
+
+def test_a_release_without_keys_says_so(curate, capsys):
+    printed = set()
+    for table in (towns(0), towns(3)):
+        table.to_csv("people.csv", index=False)
+        code, out, err = curate("--delta", "1e-9", "--force", attributes=["word"])
+        assert (code, err) == (0, "")
+        printed.add(out)
+        assert load_release("a.release").labels == ()  # type: ignore[union-attr]
+        assert main(["query", "a.release"]) == 2
+        assert "no key has enough users" in capsys.readouterr().err
     assert len(printed) == 1

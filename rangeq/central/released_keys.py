@@ -1,0 +1,360 @@
+"""ReleasedKeys: the keys of a column that a curator has published, as an object and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from frequency.core import Answer, ConfidenceInterval
+from frequency.exceptions import InvalidQuestion
+from frequency.schema import Encoded, Schema, SurveyEstimate, Text
+from mechdesign.base import (
+    ANYTHING,
+    FLAG,
+    TEXT,
+    Document,
+    Floats,
+    Format,
+    brief,
+    fraction,
+    list_of,
+    one_of,
+    printable,
+    set_fields,
+    shown,
+    whole_number,
+)
+from mechdesign.exceptions import MechanismError
+from rangeq.central.inputs import STORED_NUMBER
+from rangeq.central.keys import MOST_KEYS, RULES, KeyRule
+from rangeq.central.persons import RowsOfPersons, unit_of
+
+_MOST_NUMBER = 1 << 62
+
+_FIELDS = {
+    "schema": ANYTHING,
+    "rule": one_of(*RULES),
+    "epsilon": STORED_NUMBER,
+    "delta": STORED_NUMBER,
+    "keys": whole_number(1, MOST_KEYS),
+    "least": whole_number(1, _MOST_NUMBER),
+    "labels": list_of(TEXT),
+    "numbers": list_of(whole_number(1, _MOST_NUMBER)),
+    "persons": FLAG,
+    "reproducible": FLAG,
+}
+
+
+def count_keys(schema: Schema, tables: Iterable[Any]) -> dict[str, int]:
+    """Return how many users each key has: exact, and private.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of one `Text` attribute.
+    tables : iterable of DataFrame, mapping or Encoded
+        Parts of the table, as `Schema.encode` takes or gives them. A row is a user with one key.
+
+    Returns
+    -------
+    dict of str to int
+        Users by their keys; a value that is missing is the key "" where the schema keeps it.
+
+    Raises
+    ------
+    ValueError
+        Another schema.
+    InvalidCell
+        The first value that no policy takes.
+    """
+    text_of(schema)
+    counts: dict[str, int] = {}
+    for table in tables:
+        encoded = table if isinstance(table, Encoded) else schema.encode(table)
+        keys, numbers = np.unique(encoded.columns[0].astype(str), return_counts=True)
+        for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+            counts[key] = counts.get(key, 0) + number
+    return counts
+
+
+class KeysOfPersons:
+    """The keys of persons, of each so many at most, whatever rows they are in.
+
+    Which count is drawn as by `RowsOfPersons`: at random, and not from the data of others.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of one `Text` attribute.
+    most : int
+        The most keys of a person.
+    rng : numpy.random.Generator, optional
+        As of `RowsOfPersons`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Another schema, or no such number.
+    """
+
+    def __init__(self, schema: Schema, most: int, rng: np.random.Generator | None = None) -> None:
+        text_of(schema)
+        self._schema, self._codes = schema, dict[str, int]()
+        self._rows = RowsOfPersons(most, rng, distinct=True)
+
+    def add(self, persons: Any, table: Any) -> None:
+        """Take rows of a table.
+
+        Parameters
+        ----------
+        persons : Column
+            What names the person of each row; rows without are left out.
+        table : DataFrame or mapping
+            The block.
+        """
+        encoded = self._schema.encode(table)
+        keys, places = np.unique(encoded.columns[0].astype(str), return_inverse=True)
+        codes = [self._codes.setdefault(key, len(self._codes)) for key in keys.tolist()]
+        items = np.array(codes, dtype=np.int64)[places] if len(codes) else places.astype(np.int64)
+        self._rows.add(persons, encoded._replace(columns=(items,)))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many persons each key has that count: see `count_keys`.
+
+        Returns
+        -------
+        dict of str to int
+            Persons by keys.
+        """
+        numbers = np.zeros(len(self._codes), dtype=np.int64)
+        for kept in self._rows.kept():
+            numbers += np.bincount(kept.columns[0], minlength=len(numbers))
+        each = zip(self._codes, numbers.tolist(), strict=True)
+        return {key: number for key, number in each if number}
+
+
+class KeysEstimate:
+    """The numbers of users of the keys that were kept: what `SurveyEstimate` asks.
+
+    Attributes
+    ----------
+    items : numpy.ndarray of str
+        The keys, those of the most users first.
+    """
+
+    def __init__(self, released: ReleasedKeys) -> None:
+        self._released = released
+        self.items: npt.NDArray[Any] = np.array(released.labels, dtype=object)
+        self._numbers = np.array(released.numbers, dtype=np.int64)
+        self._values: Floats = released.rule.estimates(self._numbers)
+        self._places = {label: k for k, label in enumerate(released.labels)}
+
+    @property
+    def n(self) -> float:
+        """The users of all keys that were kept."""
+        return float(self._values.sum())
+
+    @property
+    def statement(self) -> str:
+        """What may have been left out, in words."""
+        rule = self._released.rule
+        least, most = rule.from_users(0.05), rule.from_users(0.95)
+        return (
+            f"Keys of {most} users or more are kept with a probability of 95 % or more, of fewer"
+            f" than {least} of less than 5 %. Other keys and their users are left out: how many is"
+            " not said. Of keys that were hardly kept numbers are too large on average."
+        )
+
+    def answer(self, where: Any) -> Answer:
+        """Return the number of users of a key, or of many.
+
+        Parameters
+        ----------
+        where : str, numpy.ndarray or mapping
+            A key that was kept, an array of them, or a mapping of 0 to either.
+
+        Returns
+        -------
+        Answer
+            Users; the variance is that of the noise.
+
+        Raises
+        ------
+        InvalidQuestion
+            A key that was not kept.
+        """
+        asked = where[0] if isinstance(where, Mapping) and set(where) == {0} else where
+        given = asked if isinstance(asked, np.ndarray) else np.array(asked, dtype=object)
+        wanted = given.ravel().tolist()
+        unknown = next((key for key in wanted if key not in self._places), None)
+        if unknown is not None:
+            raise InvalidQuestion(f"the key {shown(unknown)} is not among those that were kept")
+        places = np.array([self._places[key] for key in wanted], dtype=np.int64)
+        places = places.reshape(given.shape)
+        rule, values = self._released.rule, self._values[places]
+
+        def interval(confidence: float) -> ConfidenceInterval:
+            low, high = rule.interval(self._numbers, confidence)
+            return ConfidenceInterval(low[places], high[places])
+
+        variance = np.full(places.shape, rule.deviation**2)
+        return Answer(values, variance, _interval=interval)
+
+
+@dataclass(frozen=True)
+class ReleasedKeys(Document):
+    """Keys of a column that nobody listed, with noisy numbers of their users, published once.
+
+    Which other keys there are was not released, nor how many.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of one `Text` attribute.
+    rule : KeyRule
+        `OptimalKeys` or `GaussianKeys`.
+    labels : sequence of str
+        The keys that were kept: those of the largest numbers first, equal ones by their label.
+    numbers : sequence of int
+        Theirs, as `KeyRule.release` gives them.
+    persons : bool, default False
+        Whether the promise is for a person with up to ``rule.keys`` keys; False: for a row.
+    reproducible : bool, default False
+        Whether the draws were seeded: they then protect nobody from who knows the seed.
+
+    Raises
+    ------
+    ValueError
+        Parts that do not belong together.
+    """
+
+    form: ClassVar[Format] = Format("mechdesign.keys", {1: _FIELDS})
+
+    schema: Schema
+    rule: KeyRule
+    labels: Sequence[str]
+    numbers: Sequence[int]
+    persons: bool = False
+    reproducible: bool = False
+
+    def __post_init__(self) -> None:
+        attribute = text_of(self.schema)
+        if type(self.rule) not in RULES.values():
+            raise TypeError(f"a rule is OptimalKeys or GaussianKeys, got {shown(self.rule)}")
+        if self.rule.keys > 1 and not self.persons:
+            raise ValueError("a row has one key")
+        labels, numbers = tuple(self.labels), tuple(self.numbers)
+        if len(labels) != len(numbers):
+            raise ValueError(f"{len(labels)} keys have so many numbers, got {len(numbers)}")
+        order = [(-number, label) for number, label in zip(numbers, labels, strict=True)]
+        if sorted(order) != order or len(set(labels)) < len(labels):
+            raise ValueError("keys are each there once, those of the largest numbers first")
+        if any(not self.rule.least <= number <= _MOST_NUMBER for number in numbers):
+            raise ValueError(f"numbers are at least {self.rule.least}")
+        if any(len(label.encode()) > attribute.bytes or "\0" in label for label in labels):
+            raise ValueError(f"a key is {attribute.values}")
+        set_fields(self, labels=labels, numbers=numbers)
+
+    @classmethod
+    def draw(
+        cls,
+        schema: Schema,
+        rule: KeyRule,
+        counts: Mapping[str, int],
+        rng: np.random.Generator | None = None,
+        *,
+        persons: bool = False,
+    ) -> ReleasedKeys:
+        """Decide which keys are kept, and draw their numbers, once.
+
+        Every call costs what the rule promises again.
+
+        Parameters
+        ----------
+        schema, rule, persons : as of `ReleasedKeys`
+            Such as the first one of `key_rules`.
+        counts : mapping of str to int
+            From `count_keys`, or `KeysOfPersons`.
+        rng : numpy.random.Generator, optional
+            None for the operating system's randomness; a generator's results can be repeated, and
+            are not private.
+
+        Returns
+        -------
+        ReleasedKeys
+            What may be published.
+
+        Raises
+        ------
+        ValueError, TypeError, InvalidHistogram, MechanismError
+            As for `ReleasedKeys` and `KeyRule.release`; nothing was drawn.
+        """
+        cls(schema, rule, (), (), persons)  # refuses what does not belong together
+        keys = sorted(counts)  # the order of a table's rows is in nothing
+        kept, numbers = rule.release(np.array([counts[key] for key in keys], dtype=np.int64), rng)
+        found = [key for key, is_kept in zip(keys, kept.tolist(), strict=True) if is_kept]
+        order = sorted(zip((-numbers).tolist(), found, strict=True))
+        labels, sizes = [label for _, label in order], [-number for number, _ in order]
+        return cls(schema, rule, labels, sizes, persons, rng is not None)
+
+    @property
+    def estimate(self) -> SurveyEstimate:
+        """Answers about the keys that were kept, as numbers of users."""
+        return SurveyEstimate(self.schema, KeysEstimate(self), "users")
+
+    @property
+    def promised(self) -> str:
+        """What a release promises, and to whom, in few words."""
+        rule = self.rule
+        unit = unit_of(0)
+        if self.persons:
+            unit = f"each person, with up to {rule.keys} key{'s' * (rule.keys > 1)}"
+        return f"epsilon {brief(rule.epsilon)}, delta {brief(rule.delta)} for {unit}"
+
+    def content(self) -> dict[str, Any]:
+        rule = self.rule
+        return {
+            "schema": self.schema.content(),
+            "rule": rule.kind,
+            "epsilon": fraction(rule.epsilon, "epsilon"),
+            "delta": fraction(rule.delta, "delta"),
+            "keys": rule.keys,
+            "least": rule.least,
+            "labels": self.labels,
+            "numbers": self.numbers,
+            "persons": self.persons,
+            "reproducible": self.reproducible,
+        }
+
+    @classmethod
+    def of_content(cls, content: dict[str, Any], where: str) -> ReleasedKeys:
+        stated = cls.form.read(content)
+        rule: Any = RULES[stated["rule"]]
+        rule = rule(stated["epsilon"], stated["delta"], stated["keys"])
+        if not rule.audit():
+            raise MechanismError(f"{where}: the rule does not keep what it promises")
+        result = cls(
+            Schema.of_content(stated["schema"]),
+            rule,
+            stated["labels"],
+            stated["numbers"],
+            stated["persons"],
+            stated["reproducible"],
+        )
+        cls.form.require_same(result.content(), content)
+        return result
+
+    def __repr__(self) -> str:
+        return f"<{len(self.labels)} keys of {self.schema.names[0]}, {self.promised}>"
+
+
+def text_of(schema: Schema) -> Text:
+    """The only attribute of a schema, whose values are texts that nobody listed."""
+    if len(schema) != 1 or not isinstance(attribute := schema.attributes[0], Text):
+        names = ", ".join(map(printable, schema.names))
+        raise ValueError(f"keys are of one attribute of the kind text, got {names}")
+    return attribute
