@@ -1,17 +1,21 @@
-"""Sums and means by groups beside OpenDP, Tumult Analytics and SmartNoise SQL.
+"""Sums, means and keys beside OpenDP, Tumult Analytics and SmartNoise SQL.
 
 Every system releases the numbers of people, sums and means of eight groups of 5 to 20,000, with
 epsilon 1 in all, one row a person and the same bounds: OpenDP a count and a sum, whose ratio is the
 mean; Tumult Analytics the same, or in the place of the sum its average, whichever is better;
 SmartNoise SQL a count and a sum. Sums and means are within the bounds: so ratios are clipped.
 
+Of keys that nobody listed, 20 of each number of users from 1 to 100, the share that is kept, with
+delta 1e-6: of OpenDP and SmartNoise SQL with their numbers of users, and of Tumult Analytics alone.
+
 Prints Markdown tables: root mean square errors of this project over those of the best peer, the
-share of 95 % intervals that held, and seconds for a table of 10^6 rows, reading it included.
+share of 95 % intervals that held, seconds for a table of 10^6 rows, reading it included; and of how
+many keys are kept.
 
 Peers run where ``--opendp``, ``--tumult`` and ``--smartnoise`` name a Python that has opendp 0.16
 with polars 1.36.1, tmlt.analytics 0.21 (and Java), smartnoise-sql 1.0.10.
 
-    python benchmarks/grouped_sums.py [--repeats N] [--opendp PYTHON] ..            fifteen minutes
+    python benchmarks/curator_peers.py [--repeats N] [--opendp PYTHON] ..            fifteen minutes
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +36,13 @@ import numpy as np
 import pandas as pd
 from range_queries import one_core, table
 
-from frequency.schema import Categorical, Numeric, Schema
+from frequency.schema import Categorical, Numeric, Schema, Text
 from mechdesign import Privacy
-from rangeq.central import GroupedSums, Release
+from rangeq.central import GroupedSums, Release, ReleasedKeys, key_rules
 
 SIZES = (5, 20, 50, 100, 300, 1000, 5000, 20_000)
-LABELS = [f"g{k}" for k in range(len(SIZES))]
+COPIES = 8  # of each group in a table, with the same numbers: as many errors of one release
+LABELS = [f"g{k}-{copy}" for k in range(len(SIZES)) for copy in range(COPIES)]
 
 KINDS: dict[str, tuple[float, float, Any]] = {  # bounds, and what draws the numbers
     "incomes": (0.0, 100_000.0, lambda rng, n: rng.lognormal(10, 0.7, n)),
@@ -52,7 +58,7 @@ import opendp.prelude as dp, polars as pl
 path, low, high, repeats = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 dp.enable_features("contrib")
 frame = pl.scan_csv(path, schema={"g": pl.String, "x": pl.Float64})
-margin = dp.polars.Margin(by=["g"], invariant="keys", max_length=10**6, max_groups=8)
+margin = dp.polars.Margin(by=["g"], invariant="keys", max_length=10**7, max_groups=100)
 found = []
 for _ in range(repeats):
     context = dp.Context.compositor(
@@ -108,21 +114,73 @@ print(json.dumps(found))
 
 PEERS = {"opendp": OPENDP, "tumult": TUMULT, "smartnoise": SMARTNOISE}
 
+DELTA = "1e-6"
+
+# Each prints a JSON list with, for every repeat, the keys that were kept.
+OPENDP_KEYS = """
+import json, sys
+import opendp.prelude as dp, polars as pl
+path, delta, repeats = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+dp.enable_features("contrib")
+frame = pl.scan_csv(path, schema={"g": pl.String})
+margin = dp.polars.Margin(by=[], max_length=10**6, max_groups=10**5)
+found = []
+for _ in range(repeats):
+    context = dp.Context.compositor(
+        data=frame, privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=delta), split_evenly_over=1, margins=[margin])
+    found.append(context.query().group_by("g").agg(dp.len()).release().collect()["g"].to_list())
+print(json.dumps(found))
+"""
+
+TUMULT_KEYS = """
+import json, sys
+import pandas as pd
+from pyspark.sql import SparkSession
+from tmlt.analytics import AddOneRow, ApproxDPBudget, QueryBuilder, Session
+path, delta, repeats = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+spark = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", "1")
+spark = spark.config("spark.ui.enabled", "false").getOrCreate()
+people = spark.createDataFrame(pd.read_csv(path))
+session = Session.from_dataframe(ApproxDPBudget(float("inf"), 1), "t", people, AddOneRow())
+asked, budget = QueryBuilder("t").get_groups(["g"]), ApproxDPBudget(1, delta)
+found = [[row["g"] for row in session.evaluate(asked, budget).collect()] for _ in range(repeats)]
+print(json.dumps(found))
+"""
+
+SMARTNOISE_KEYS = """
+import json, sys
+import pandas as pd, snsql
+path, delta, repeats = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+data = pd.read_csv(path)
+described = {"": {"d": {"t": {"row_privacy": True, "rows": len(data), "censor_dims": True,
+                              "g": {"type": "string"}}}}}
+reader = snsql.from_df(data, privacy=snsql.Privacy(epsilon=1.0, delta=delta), metadata=described)
+asked = "SELECT g, COUNT(*) AS n FROM d.t GROUP BY g"
+found = [[row[0] for row in reader.execute(asked)[1:]] for _ in range(repeats)]
+print(json.dumps(found))
+"""
+
+KEYS = {"opendp": OPENDP_KEYS, "tumult": TUMULT_KEYS, "smartnoise": SMARTNOISE_KEYS}
+
+LARGEST, ALIKE, SHOWN = 100, 20, (10, 12, 13, 14, 15, 16, 18, 20)
+
 
 def people(kind: str, sizes: tuple[int, ...], seed: int = 1) -> pd.DataFrame:
     """A table of groups of these sizes."""
     low, high, drawn = KINDS[kind]
     rng = np.random.default_rng(seed)
-    numbers = np.concatenate([np.asarray(drawn(rng, size), dtype=float) for size in sizes])
-    frame = pd.DataFrame({"g": np.repeat(LABELS, sizes), "x": np.clip(numbers, low, high).round(2)})
+    groups = [np.asarray(drawn(rng, size), dtype=float) for size in sizes]
+    numbers = np.concatenate([group for group in groups for _ in range(COPIES)])
+    labels = np.repeat(LABELS, np.repeat(sizes, COPIES))
+    frame = pd.DataFrame({"g": labels, "x": np.clip(numbers, low, high).round(2)})
     return frame.sample(frac=1, random_state=seed)
 
 
-def of_peer(python: str, script: str, path: Path, kind: str, repeats: int) -> list[Any]:
+def of_peer(python: str, script: str, *arguments: Any) -> list[Any]:
     """What a peer released."""
-    low, high, _ = KINDS[kind]
     environment = {**os.environ, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
-    given = [python, "-c", script, str(path), str(low), str(high), str(repeats)]
+    given = [python, "-c", script, *map(str, arguments)]
     ran = subprocess.run(given, capture_output=True, text=True, env=environment, check=False)
     if ran.returncode:
         raise SystemExit(f"{python} failed:\n{ran.stderr[-2000:]}")
@@ -171,12 +229,35 @@ def errors(found: list[Any], frame: pd.DataFrame, kind: str) -> dict[str, Any]:
         ways += [(told[:, 0] * told[:, 2], told[:, 2])]
 
     def error(values: Any, truth: Any) -> Any:
-        return np.sqrt(np.mean((values - truth) ** 2, axis=0))
+        squares = np.mean((values - truth) ** 2, axis=0)
+        return np.sqrt(squares.reshape(len(SIZES), COPIES).mean(axis=1))
 
     return {
         "sum": np.min([error(total, sums) for total, _ in ways], axis=0),
         "mean": np.min([error(np.clip(mean, low, high), means) for _, mean in ways], axis=0),
     }
+
+
+KEYS_HEAD = ["of users", *map(str, SHOWN), f"10 to {LARGEST}, of {ALIKE * (LARGEST - 9)}"]
+
+
+def kept_keys(folder: Path, pythons: dict[str, str], repeats: int) -> Iterator[list[str]]:
+    """The shares of keys that are kept by their numbers of users, and how many in all."""
+    counts = {f"c{c}_{k}": c for c in range(1, LARGEST + 1) for k in range(ALIKE)}
+    rows = np.repeat(list(counts), list(counts.values()))
+    path = folder / "keys.csv"
+    pd.DataFrame({"g": rows}).to_csv(path, index=False)
+    schema, rule = Schema([Text("g")]), key_rules(1, DELTA)[0]
+    rng = np.random.default_rng(1)
+    told = [ReleasedKeys.draw(schema, rule, counts, rng).labels for _ in range(10 * repeats)]
+    found: dict[str, list[Any]] = {"here": told}
+    for name, python in pythons.items():
+        found[name] = of_peer(python, KEYS[name], path, DELTA, max(repeats // 4, 2))
+    for name, lists in found.items():
+        kept = np.zeros(LARGEST + 1)
+        for key in (key for labels in lists for key in labels):
+            kept[counts[key]] += 1 / len(lists)
+        yield [name, *(f"{kept[c] / ALIKE:.2f}" for c in SHOWN), f"{kept[10:].sum():.1f}"]
 
 
 def whole_process(path: Path, folder: Path) -> str:
@@ -210,12 +291,15 @@ def main() -> None:
         folder = Path(where)
         for kind in KINDS:
             frame, path = people(kind, SIZES), folder / "t.csv"
+            low, high, _ = KINDS[kind]
             frame.to_csv(path, index=False)
             # Each peer's repeats are slow, and ours are not
-            found, held = own(frame, kind, 20 * options.repeats)
+            found, held = own(frame, kind, 5 * options.repeats)
             here = errors(found, frame, kind)
             peers = {
-                name: errors(of_peer(python, PEERS[name], path, kind, options.repeats), frame, kind)
+                name: errors(
+                    of_peer(python, PEERS[name], path, low, high, options.repeats), frame, kind
+                )
                 for name, python in pythons.items()
             }
             for what, interval in (("sum", "total"), ("mean", "mean")):
@@ -237,8 +321,9 @@ def main() -> None:
                 f"over the best peer: geometric mean {math.exp(np.mean(logs)):.2f}, worst"
                 f" {math.exp(max(logs)):.2f}\n"
             )
+        table("Keys that are kept", KEYS_HEAD, kept_keys(folder, pythons, options.repeats))
         large = folder / "large.csv"
-        share = 10**6 // len(SIZES)
+        share = 10**6 // len(LABELS)
         people("incomes", (share,) * len(SIZES)).to_csv(large, index=False)
         print(f"10^6 rows of a CSV file, whole process: {whole_process(large, folder)}")
 
