@@ -180,7 +180,7 @@ def designed_mechanism(
     promise: Promise
     if delta is not None:
         promise = ApproximateDP(epsilon, delta)
-        return MatrixMechanism(_strategy(sizes, workload, ZCDP(1), ways), promise)
+        return MatrixMechanism(_strategy(sizes, workload, ZCDP(1), ways).finer(), promise)
     promise = Privacy.from_epsilon(epsilon)
     # Noise in whole steps has other optima at every epsilon, but they change little: a search for
     # one asks for the designs of few

@@ -52,11 +52,11 @@ from mechdesign.cli.options import (
     read_options,
     say,
 )
+from mechdesign.noise.discrete import DiscreteGaussian
 from mechdesign.planning.planner import plan
 from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     AdaptiveMarginals,
-    DenseStrategy,
     GroupedSums,
     KeysOfPersons,
     MatrixMechanism,
@@ -78,7 +78,6 @@ from rangeq.central import (
 )
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_along
 from rangeq.central.matrix_mechanism.mechanism import Promise
-from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
 from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row
 from rangeq.central.released_keys import text_of
 from rangeq.cli.answering import EstimateSource
@@ -298,14 +297,10 @@ def _of_numbers(
 def _on_a_fine_grid(mechanism: Any) -> Any:
     """The same numbers in finer units, if only so a ledger knows what Gaussian noise costs."""
     # Little noise on small integers has less variance, and more is known of noise on large ones
-    strategy = getattr(mechanism, "strategy", None)
-    if not isinstance(strategy, DenseStrategy) or isinstance(mechanism.promise, Privacy):
+    noise = getattr(mechanism, "noise", None)
+    if not isinstance(noise, DiscreteGaussian) or noise.sigma2 >= LEAST_SIGMA2:
         return mechanism
-    if mechanism.noise.sigma2 >= LEAST_SIGMA2:
-        return mechanism
-    spare = (LARGEST_ENTRY // int(np.abs(strategy.matrix).max())).bit_length() - 1
-    finer = DenseStrategy(strategy.matrix << spare, strategy.sizes)
-    return MatrixMechanism(finer, mechanism.promise)
+    return MatrixMechanism(mechanism.strategy.finer(), mechanism.promise)
 
 
 def _chooser(

@@ -414,8 +414,8 @@ def test_no_channel_is_forgotten():
 def test_no_protocol_is_forgotten():
     """Whatever is audited, privatizes or has an epsilon of its own, but for what is only said.
 
-    A matrix mechanism keeps other promises, too: its audit is about the noise that it has. Rules for
-    keys have a delta.
+    A matrix mechanism keeps other promises, too: its audit is about the noise that it has. Rules
+    for keys have a delta.
     """
     without = {central.RegionStatement, central.MatrixMechanism}
     without |= {central.KeyRule, central.OptimalKeys, central.GaussianKeys}

@@ -14,6 +14,7 @@ import scipy
 from mechdesign.base import Floats, Integers
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_DOMAIN, checked_shape
 from rangeq.central.matrix_mechanism.strategy import (
+    LARGEST_ENTRY,
     LARGEST_PRODUCT,
     Strategy,
     UnanswerableQuery,
@@ -111,6 +112,12 @@ class DenseStrategy(Strategy):
         triangle = scipy.linalg.qr(root, mode="r")[0][: len(basis)]
         rounded = np.rint(triangle * 2.0**bits).astype(np.int64)
         return cls(rounded @ basis if len(basis) < len(gram) else rounded, sizes)
+
+    def finer(self) -> Strategy:
+        spare = (LARGEST_ENTRY // int(np.abs(self.matrix).max())).bit_length() - 1
+        if self.noise is not None or not spare:
+            return self
+        return DenseStrategy(self.matrix << spare, self.sizes)
 
     @property
     def rows(self) -> int:

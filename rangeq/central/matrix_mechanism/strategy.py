@@ -110,6 +110,16 @@ class Strategy(ABC):
         """The weights of tables of counts, where these are what is measured, each once; else {}."""
         return {}
 
+    def finer(self) -> Strategy:
+        """Return the same numbers in units so fine that more is proved of Gaussian noise on them.
+
+        Returns
+        -------
+        Strategy
+            Itself, if its integers cannot be larger, or its noise is its own.
+        """
+        return self
+
     @abstractmethod
     def measure(self, counts: Integers) -> Integers:
         """Return the exact numbers M x.
