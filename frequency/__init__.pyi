@@ -1,6 +1,6 @@
 from . import postprocess
 from .core.aggregate import Aggregate
-from .core.answer import Answer, Between, of_samples
+from .core.answer import Answer, Between, difference, of_samples, ratio
 from .core.estimate import Estimate
 from .core.oracle import Oracle
 from .exceptions import (
@@ -75,8 +75,10 @@ __all__ = [
     "Text",
     "UnknownColumn",
     "UnknownVariance",
+    "difference",
     "measure_errors",
     "of_samples",
     "plan_survey",
     "postprocess",
+    "ratio",
 ]

@@ -174,6 +174,100 @@ def of_samples(values: npt.ArrayLike) -> Answer:
     return Answer(middle, variance, _interval=interval)
 
 
+def difference(first: Answer, second: Answer, both: Answer | None = None) -> Answer:
+    """Return by how much one answer is larger than another.
+
+    The interval is made of theirs: from each end as far as the two errors there together (Zou and
+    Donner, Statistics in Medicine 2008), for errors that are independent, as those of different
+    groups in a curator's release of sums are. Shares of one population are not: with the answer
+    about both together their covariance is known.
+
+    Parameters
+    ----------
+    first, second : Answer
+        In the same unit.
+    both : Answer, optional
+        About two groups together that have nobody in common, whose numbers the others are.
+
+    Returns
+    -------
+    Answer
+        The first less the second; without a variance where one is not known.
+
+    Examples
+    --------
+    >>> told = difference(Answer(30.0, 9.0), Answer(20.0, 16.0))
+    >>> told.value, told.variance, bool(told.interval().low > 0)
+    (10.0, 25.0, True)
+    """
+    value = np.asarray(first.value) - second.value
+    variance, unknown, scale = None, "", np.array(1.0)
+    try:
+        alone = np.asarray(first.variance) + second.variance
+        # Var(a - b) = 2 Var(a) + 2 Var(b) - Var(a + b)
+        variance = alone if both is None else np.maximum(2 * alone - both.variance, 0.0)
+        scale = np.sqrt(variance / np.where(alone > 0, alone, 1.0))
+    except UnknownVariance as reason:
+        unknown = str(reason)
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        a, b = first.interval(confidence), second.interval(confidence)
+        below = np.hypot(first.value - a.low, b.high - second.value)
+        above = np.hypot(a.high - first.value, second.value - b.low)
+        return ConfidenceInterval(value - scale * below, value + scale * above)
+
+    return Answer(value, variance, unknown, interval)
+
+
+def ratio(first: Answer, second: Answer) -> Answer:
+    """Return how many times one answer is another, whose errors are independent.
+
+    Both are of what is not negative. The interval is made of theirs (Donner and Zou, Statistical
+    Methods in Medical Research 2012); without an upper end where that of the second holds 0.
+
+    Parameters
+    ----------
+    first, second : Answer
+        As of `difference`.
+
+    Returns
+    -------
+    Answer
+        The first over the second, NaN where that is not above 0; the variance is that of a ratio
+        whose denominator is far from 0.
+
+    Examples
+    --------
+    >>> told = ratio(Answer(30.0, 9.0), Answer(20.0, 1.0))
+    >>> told.value, round(told.interval().low, 2), round(told.interval().high, 2)
+    (1.5, 1.18, 1.85)
+    """
+    a, b = (np.asarray(answer.value, dtype=np.float64) for answer in (first, second))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(b > 0, a / b, np.nan)
+
+    def interval(confidence: float) -> ConfidenceInterval:
+        (low_a, high_a), (low_b, high_b) = (
+            np.maximum(answer.interval(confidence), 0.0) for answer in (first, second)
+        )
+        # m for which a - m b is as far from 0 as the errors of both parts together
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first_part, last_part = low_a * (2 * a - low_a), high_b * (2 * b - high_b)
+            root = np.sqrt(np.maximum((a * b) ** 2 - first_part * last_part, 0.0))
+            low = np.where(first_part > 0, first_part / (a * b + root), 0.0)
+            first_part, last_part = high_a * (2 * a - high_a), low_b * (2 * b - low_b)
+            root = np.sqrt(np.maximum((a * b) ** 2 - first_part * last_part, 0.0))
+            high = np.where(low_b > 0, (a * b + root) / last_part, np.inf)
+        return ConfidenceInterval(low, high)
+
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (np.asarray(first.variance) + value**2 * second.variance) / b**2
+    except UnknownVariance as unknown:
+        return Answer(value, None, str(unknown), interval)
+    return Answer(value, variance, _interval=interval)
+
+
 class Condition(NamedTuple):
     """The part of a question that is about one attribute.
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core import Answer, place_of, plain
+from frequency.core import Answer, difference, place_of, plain, ratio
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
@@ -43,6 +43,7 @@ class AskedText(NamedTuple):
     text: str  # what is asked for; of "marginal" "" stands for all attributes
     names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
     group: str = ""  # of one question for each label of an attribute: the label
+    of: str = ""  # and the question without it
 
 
 MOST_GROUPS = 1000  #: The most labels that a question is asked for each of.
@@ -68,8 +69,16 @@ def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) 
         where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
         if text:
             where = f"{' and ' if one.kind == 'where' or ' where ' in text else ' where '}{where}"
-        groups.append(AskedText(one.kind, f"{text}{where}", group=", ".join(group)))
+        groups.append(AskedText(one.kind, f"{text}{where}", group=", ".join(group), of=text))
     return groups
+
+
+class _Told(NamedTuple):
+    """An answer, and how it is to be read."""
+
+    answer: Answer
+    unit: str
+    within: bool  # whether users are taken to be even within bins
 
 
 class EstimateSource(NamedTuple):
@@ -107,14 +116,10 @@ class EstimateSource(NamedTuple):
         for question in asked:
             if question.kind == "quantile":
                 rows.append(next(quantiles))
-            elif question.kind in ("mean", "sum", "variance"):
-                rows.append(self._mean(question))
+            elif question.kind == "marginal":
+                rows += self._cells(question)
             else:
-                rows += (
-                    self._where(question.text)
-                    if question.kind == "where"
-                    else self._cells(question)
-                )
+                rows.append(self._row(self._question(question), self._single(question)))
         return rows
 
     def usual(self) -> list[AskedText]:
@@ -235,7 +240,15 @@ class EstimateSource(NamedTuple):
         names = self.estimate.schema.names
         return names[place_of(text.strip(), names)]
 
-    def _mean(self, one: AskedText) -> AnswerRow:
+    def _row(self, question: str, told: _Told) -> AnswerRow:
+        error = low = high = None
+        with suppress(UnknownVariance):
+            error = plain(np.sqrt(told.answer.variance))
+        with suppress(UnknownVariance):
+            low, high = map(plain, told.answer.interval(self.confidence))
+        return AnswerRow(question, told.answer.value, error, low, high, told.unit, told.within)
+
+    def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
         name, schema = self._attribute_of(asked), self.estimate.schema
         where = where_of(conditions, schema, self.found) if conditions.strip() else None
@@ -248,19 +261,12 @@ class EstimateSource(NamedTuple):
             if not one.group:
                 raise
             answer = Answer(math.nan, None, "nobody is estimated to be there")
-        error = low = high = None
-        with suppress(UnknownVariance):
-            error = math.sqrt(answer.variance)
-        with suppress(UnknownVariance):
-            low, high = map(float, answer.interval(self.confidence))
         attribute = schema[name]
         within = name not in self.estimate.numbers and not getattr(attribute, "single", True)
-        question = f"{one.kind} {one.text.strip()}"
         unit = attribute.unit or name
-        unit = f"({unit})^2" if one.kind == "variance" else unit
-        return AnswerRow(question, answer.value, error, low, high, unit, within)
+        return _Told(answer, f"({unit})^2" if one.kind == "variance" else unit, within)
 
-    def _where(self, text: str) -> Iterator[AnswerRow]:
+    def _where(self, text: str) -> _Told:
         schema = self.estimate.schema
         where = where_of(text, schema, self.found)
         try:
@@ -272,8 +278,54 @@ class EstimateSource(NamedTuple):
             isinstance(condition, Span) and bool(condition.first % 1 or condition.last % 1)
             for condition in asked
         )
-        value, error, low, high = self._told(answer)
-        yield AnswerRow(text.strip(), value, error, low, high, self._unit, cut)
+        return _Told(self.estimate.shares(answer) if self.shares else answer, self._unit, cut)
+
+    def _single(self, one: AskedText) -> _Told:
+        return self._where(one.text) if one.kind == "where" else self._mean(one)
+
+    def beside(self, asked: Sequence[AskedText], group: str, over: bool) -> list[AnswerRow]:
+        """The answers of `by_labels` beside those about one group: less it, or over it."""
+        known = {(one.kind, one.of, one.group): one for one in asked}
+        rows = []
+        for one in asked:
+            if one.kind == "quantile":
+                raise InvalidQuestion("quantiles have no error that differences could have")
+            other = known.get((one.kind, one.of, group))
+            if other is None:
+                groups = list(dict.fromkeys(each.group for each in asked))
+                raise InvalidQuestion(f"there is no group {shown(group)} among {listed(groups)}")
+            if one is other:
+                continue
+            first, second = self._single(one), self._single(other)
+            if over:
+                answer = ratio(first.answer, second.answer)
+            else:
+                answer = difference(first.answer, second.answer, self._both(one, other))
+            unit = "times" if over else first.unit
+            question = f"{self._question(one)} {'over' if over else 'less'} {group}"
+            rows.append(self._row(question, _Told(answer, unit, first.within or second.within)))
+        return rows
+
+    def _both(self, one: AskedText, other: AskedText) -> Answer | None:
+        """The answer about two groups together; None where none, or no error, is known."""
+        if one.kind != "where":
+            return None
+        first, second = (where_of(each.text, self.schema, self.found) for each in (one, other))
+        apart = [name for name in first if first[name] != second[name]]
+        if len(apart) != 1:
+            return None
+        (name,) = apart
+        with suppress(InvalidQuestion, UnanswerableQuery, UnknownVariance):
+            together = self.estimate.answer({**first, name: [first[name], second[name]]})
+            together = self.estimate.shares(together) if self.shares else together
+            together.variance  # noqa: B018  which may not be known
+            return together
+        return None
+
+    @staticmethod
+    def _question(one: AskedText) -> str:
+        kind = "" if one.kind == "where" else f"{one.kind} "
+        return f"{kind}{one.text.strip()}"
 
     @property
     def _unit(self) -> str:

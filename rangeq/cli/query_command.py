@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from functools import partial
 
 from frequency.cli.protocol_commands import CHAIN
@@ -20,6 +21,7 @@ from mechdesign.cli.options import (
 )
 from rangeq.cli.answering import (
     AnswerList,
+    AnswerRow,
     AskedText,
     EstimateSource,
     QuantileSource,
@@ -68,6 +70,9 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --variance NAME [variance, repeated, as asked]  the variance of its values, likewise
     --by NAME [repeated]  ask every --where, --quantile, --mean, .. for each label of an attribute,
         of several for each combination, and let --plot compare the answers
+    --difference LABEL  with --by: by how much every other label's answer is larger than that of
+        this one, with intervals: where 0 is in none, one of the two is larger
+    --ratio LABEL  with --by: how many times it is that of this one
     --marginal NAMES [marginal, repeated, as asked]  each combination of values of some attributes,
         such as age,sex
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
@@ -102,12 +107,7 @@ def run_query(options: argparse.Namespace) -> None:
         source = _fitted(source)
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
-    asked = options.asked or source.usual()
-    if options.by:
-        if not options.asked or isinstance(source, QuantileSource):
-            raise ValueError("--by is for questions to a table or an estimate: --where, --mean, ..")
-        asked = by_labels(options.asked, options.by, source.schema)
-    rows = source.answers(asked)
+    asked, rows = _answered(options, source)
     answers = AnswerList(rows, source.n, confidence, source.notes(rows))
     kind = options.kind and options.kind.replace("-", " ")
     figure = None
@@ -137,6 +137,29 @@ def run_query(options: argparse.Namespace) -> None:
         print(answers._replace(rows=safe).csv(), end="")
     for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
+
+
+def _answered(
+    options: argparse.Namespace, source: Source
+) -> tuple[Sequence[AskedText], list[AnswerRow]]:
+    """The questions as they are asked of each group, and their answers."""
+    if options.difference is not None and options.ratio is not None:
+        raise ValueError("--difference and --ratio are two queries")
+    beside = options.difference if options.ratio is None else options.ratio
+    if not options.by:
+        if beside is not None:
+            raise ValueError("--difference and --ratio are for --by")
+        asked = options.asked or source.usual()
+        return asked, source.answers(asked)
+    if not options.asked or isinstance(source, QuantileSource):
+        raise ValueError("--by is for questions to a table or an estimate: --where, --mean, ..")
+    asked = by_labels(options.asked, options.by, source.schema)
+    if beside is None:
+        return asked, source.answers(asked)
+    if not isinstance(source, EstimateSource):
+        raise ValueError("--difference and --ratio are of an estimate")
+    rows = source.beside(asked, beside, options.ratio is not None)
+    return [one for one in asked if one.group != beside], rows
 
 
 def _fitted(source: Source) -> EstimateSource:

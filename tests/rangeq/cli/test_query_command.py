@@ -22,7 +22,18 @@ import frequency.heavy
 import frequency.marginals
 import rangeq
 import rangeq.grids
-from frequency import GRR, Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
+from frequency import (
+    GRR,
+    Boolean,
+    Categorical,
+    Dates,
+    Numeric,
+    Schema,
+    Survey,
+    Text,
+    difference,
+    ratio,
+)
 from frequency.exceptions import UnknownVariance
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
 from mechdesign import ZCDP, tables
@@ -1116,3 +1127,55 @@ def test_a_group_of_nobody_is_a_row_without_a_value(tmp_path, monkeypatch, capsy
     code, _, err = run(capsys, "query", "nobody.release", "--mean", "age where sex male")
     assert code == 2
     assert "nobody meets the condition" in err
+
+
+@pytest.mark.parametrize(("option", "combined"), [("--difference", difference), ("--ratio", ratio)])
+def test_groups_are_compared_with_one_of_them(towns, capsys, option, combined):
+    estimate, labels = towns
+    code, out, _ = run(
+        capsys, "query", "towns.release", "--mean", "age", "--by", "town", option, labels[1]
+    )
+    assert code == 0
+    rows = list(csv.reader(io.StringIO(out)))[1:]
+    word = "less" if option == "--difference" else "over"
+    assert [row[0] for row in rows] == [
+        f"mean age where town {label} {word} {labels[1]}" for label in labels if label != labels[1]
+    ]
+    reference = estimate.mean("age", {"town": labels[1]})
+    others = (label for label in labels if label != labels[1])
+    for row, label in zip(rows, others, strict=True):
+        answer = combined(estimate.mean("age", {"town": label}), reference)
+        low, high = answer.interval()
+        told = [float(cell) for cell in row[1:5]]
+        assert told == pytest.approx([answer.value, answer.variance**0.5, low, high])
+        assert row[5] == ("years" if option == "--difference" else "times")
+
+
+def test_numbers_of_groups_are_compared_with_their_covariance(towns, capsys):
+    estimate, labels = towns
+    code, out, _ = run(
+        capsys, "query", "towns.release", "--where", "age 8:12", "--by", "town", "--difference",
+        labels[0], "--json",
+    )  # fmt: skip
+    assert code == 0
+    first = json.loads(out)["answers"][0]
+    pair = [{"age": "8:12", "town": label} for label in (labels[1], labels[0])]
+    one, other = (estimate.answer(where) for where in pair)
+    both = estimate.answer({"age": "8:12", "town": [labels[1], labels[0]]})
+    assert first["value"] == pytest.approx(one.value - other.value)
+    expected = 2 * one.variance + 2 * other.variance - both.variance
+    assert first["standard error"] == pytest.approx(expected**0.5)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--mean", "age", "--difference", "x"], "are for --by"),
+        (["--mean", "age", "--by", "town", "--difference", "x"], "no group 'x' among"),
+        (["--mean", "age", "--by", "town", "--difference", "x", "--ratio", "x"], "two queries"),
+        (["--quantile", "0.5 of age", "--by", "town", "--ratio", "age 3"], "no error"),
+    ],
+)
+def test_what_cannot_be_compared(towns, capsys, more, said):
+    code, _, err = run(capsys, "query", "towns.release", *more)
+    assert (code, said in err) == (2, True)
