@@ -18,7 +18,6 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -34,7 +33,6 @@ from frequency.storage.protocol_file import Paths, file_of, listing_of
 from frequency.storage.workers import (
     FileEntry,
     FilePiece,
-    Here,
     Job,
     Part,
     Pool,
@@ -44,7 +42,7 @@ from frequency.storage.workers import (
     look,
     merge,
     pieces,
-    processes,
+    pool_of,
     settle,
 )
 from mechdesign import InvalidFile
@@ -277,7 +275,7 @@ def aggregate_files(
     pickled, sizes = pickle.dumps(channel), listing.sizes
     try:
         with (
-            _pool(workers, client) as pool,
+            pool_of(workers, client) as pool,
             ProgressMeter("files", sum(sizes.values()), "B") as meter,
         ):
             left = list(sizes)
@@ -308,14 +306,6 @@ def aggregate_files(
         {path: entry.left_out for path, entry in state.files.items() if entry.left_out},
         len(listing.sizes) + len(listing.refused),
     )
-
-
-def _pool(workers: int, client: Any) -> AbstractContextManager[Pool]:
-    if client is not None:
-        from frequency.storage.distributed import Cluster  # of an extra
-
-        return nullcontext(Cluster(client))
-    return nullcontext(Here()) if workers == 1 else processes(workers)
 
 
 def _calls(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 
 from frequency.core import Reports, channel_of
 from frequency.exceptions import WorkersLost
@@ -36,8 +36,11 @@ class Cluster(Pool):
         return 2 * max(1, self._threads())
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """A future of ``function(argument)``."""
-        with _lost():  # the same path may hold another file in another call: not pure
+        """A future of ``function(argument)``; of what the cluster has yet to compute, of that."""
+        with _lost():
+            if isinstance(argument, Delayed):
+                return self.client.compute(delayed(function)(argument))
+            # The same path may hold another file in another call: not pure
             return self.client.submit(function, argument, pure=False)
 
     def finished(self, futures: Collection[Any]) -> Collection[Any]:

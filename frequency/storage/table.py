@@ -5,10 +5,12 @@ The formats are those of `mechdesign.base.table_files`, which reads them.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, TypeVar
@@ -19,6 +21,7 @@ import numpy.typing as npt
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.schema.column import framed, is_of_dask, require_columns
+from frequency.storage.workers import in_order, pool_of
 from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, opened_table, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -134,8 +137,10 @@ def applied(
     columns: Sequence[str],
     function: Callable[[Any], T],
     options: ReadOptions = AS_IT_IS,
+    workers: int = 1,
+    client: Any = None,
 ) -> Iterator[T]:
-    """Yield what a function makes of each block of a table.
+    """Yield what a function makes of each block of a table, in their order.
 
     Parameters
     ----------
@@ -144,9 +149,15 @@ def applied(
     columns : sequence of str
         Those that the function needs.
     function : callable
-        Given a block, such as ``schema.encode`` or ``survey.privatize``.
+        Given a block, such as ``schema.encode`` or ``survey.privatize``. Of several workers it is
+        pure, and can be pickled.
     options : ReadOptions, optional
         As for `blocks`.
+    workers : int, default 1
+        Processes of this machine that call it, while this one reads.
+    client : dask.distributed.Client, optional
+        Its workers call it instead; of a DataFrame of Dask they make the blocks, its partitions,
+        too. A call that was lost with its worker is made again, and counts once.
 
     Yields
     ------
@@ -157,25 +168,85 @@ def applied(
     ------
     InvalidTable
         The function refuses a cell (`InvalidCell`): with its line in the file. Or a malformed file.
+    WorkersLost
+        A process ended in the middle of its work, or a cluster has no workers left.
     NoRows, UnknownColumn, OSError
         As for `blocks`.
     """
     is_file, before = isinstance(path, (str, os.PathLike)), 0
-    parts = blocks(path, columns, options)
-    for block in _ahead(parts) if is_file else parts:
-        try:
-            made = function(block)
-        except InvalidCell as error:
-            where = f"row {before + error.row}"
-            if is_file:
-                with opened_table(Path(path), options) as table:
-                    where = f"{Path(path)}, {table.where(before + error.row)}"
-            raise InvalidTable(f"{where}, {error.wrong}; nothing was written") from error
-        except UnknownColumn as error:
-            source = f"{Path(path)}: " if is_file else ""
-            raise InvalidTable(f"{source}{error}; nothing was written") from error
-        yield made
-        before += len(block)
+    parts: Iterator[Any]
+    table: Any = path
+    if client is not None and is_of_dask(table):
+        require_columns(columns, [*table.columns])
+        parts = iter(table[[*columns]].to_delayed())
+    else:
+        parts = blocks(path, columns, options)
+    with pool_of(workers, client) as pool:
+        calls = in_order(pool, partial(_sized, function), _ahead(parts) if is_file else parts)
+        while True:
+            try:
+                rows, made = next(calls)
+            except StopIteration:
+                break
+            except InvalidCell as error:
+                where = f"row {before + error.row}"
+                if is_file:
+                    with opened_table(Path(path), options) as opened:
+                        where = f"{Path(path)}, {opened.where(before + error.row)}"
+                raise InvalidTable(f"{where}, {error.wrong}; nothing was written") from error
+            except UnknownColumn as error:
+                if client is not None and is_of_dask(path):
+                    raise
+                source = f"{Path(path)}: " if is_file else ""
+                raise InvalidTable(f"{source}{error}; nothing was written") from error
+            yield made
+            before += rows
+    if not before and not is_file:
+        raise NoRows("the table has no rows; nothing was written")
+
+
+def _sized(function: Callable[[Any], T], block: Any) -> tuple[int, T]:
+    """What a function makes of a block, and how many rows that has."""
+    return len(block), function(block)
+
+
+def count_table(
+    path: str | os.PathLike[str] | Any,
+    columns: Sequence[str],
+    count: Callable[[Sequence[Any]], T],
+    options: ReadOptions = AS_IT_IS,
+    *,
+    workers: int = 1,
+    client: Any = None,
+) -> T:
+    """Return what a function counts in a table, by several processes or a Dask cluster.
+
+    What it counts in the blocks is added up here. So a curator who has a cluster counts on it, and
+    draws noise once. What workers send is exact: they are as trusted as the curator.
+
+    Parameters
+    ----------
+    path, columns, options, workers, client : as of `applied`
+        The table, and who works.
+    count : callable
+        Given a list of one block: such as ``partial(count_cells, schema)`` of `rangeq.central`.
+
+    Returns
+    -------
+    object
+        The sum of what it returns, for any number of workers the same.
+
+    Raises
+    ------
+    InvalidTable, WorkersLost, NoRows, UnknownColumn, OSError
+        As for `applied`.
+    """
+    parts = applied(path, columns, partial(_of_one, count), options, workers, client)
+    return reduce(operator.add, parts)
+
+
+def _of_one(count: Callable[[Sequence[Any]], T], block: Any) -> T:
+    return count([block])
 
 
 def _ahead(parts: Iterator[T]) -> Iterator[T]:

@@ -140,6 +140,18 @@ class MarginalCounts:
             raise InvalidHistogram("a user is divided into parts in every table, or in none")
         set_fields(self, sizes=sizes, tables=tables)
 
+    def __add__(self, other: MarginalCounts) -> MarginalCounts:
+        if not isinstance(other, MarginalCounts):
+            return NotImplemented
+        if (self.sizes, self.parts, self.tables.keys()) != (
+            other.sizes,
+            other.parts,
+            other.tables.keys(),
+        ):
+            raise InvalidHistogram("these are tables of other attributes")
+        tables = {view: table + other.tables[view] for view, table in self.tables.items()}
+        return MarginalCounts(self.sizes, tables, self.parts)
+
     @property
     def users(self) -> int:
         """The number of users."""

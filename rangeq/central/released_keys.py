@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -49,7 +50,7 @@ _FIELDS = {
 }
 
 
-def count_keys(schema: Schema, tables: Iterable[Any]) -> dict[str, int]:
+def count_keys(schema: Schema, tables: Iterable[Any]) -> Counter[str]:
     """Return how many users each key has: exact, and private.
 
     Parameters
@@ -61,7 +62,7 @@ def count_keys(schema: Schema, tables: Iterable[Any]) -> dict[str, int]:
 
     Returns
     -------
-    dict of str to int
+    collections.Counter of str
         Users by their keys; a value that is missing is the key "" where the schema keeps it.
 
     Raises
@@ -72,12 +73,11 @@ def count_keys(schema: Schema, tables: Iterable[Any]) -> dict[str, int]:
         The first value that no policy takes.
     """
     text_of(schema)
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for table in tables:
         encoded = table if isinstance(table, Encoded) else schema.encode(table)
         keys, numbers = np.unique(encoded.columns[0].astype(str), return_counts=True)
-        for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
-            counts[key] = counts.get(key, 0) + number
+        counts.update(dict(zip(keys.tolist(), numbers.tolist(), strict=True)))
     return counts
 
 

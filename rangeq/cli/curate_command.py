@@ -4,64 +4,43 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
-from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from frequency.cli.protocol_commands import CHAIN, USERS
-from frequency.exceptions import InvalidQuestion
-from frequency.schema import Attribute, Encoded, Schema, Text
-from frequency.schema.attribute import ItemAttribute, Span
+from frequency.schema import Encoded, Schema, Text
 from frequency.schema.column import columns_of
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting import Ledger
 from mechdesign.accounting.gaussian_loss import LEAST_SIGMA2, GaussianLoss
 from mechdesign.base import (
-    Integers,
     ProgressMeter,
     ReadOptions,
-    comma_separated,
     listed,
-    replacing,
     shown,
-    untaken,
     whole,
-    write_csv,
 )
 from mechdesign.cli.options import (
     FORCE,
-    PRIVACY,
-    PROPERTIES,
-    RELEASE,
     SEED,
-    SPREADSHEET,
-    TABLE,
     check_apart,
     command,
-    confidence_of,
     generator_of,
     ledger_of,
-    privacy_of,
     read_options,
     say,
 )
 from mechdesign.noise.discrete import DiscreteGaussian
 from mechdesign.planning.planner import plan
-from mechdesign.tables.axes import read_groups
 from rangeq.central import (
     AdaptiveMarginals,
     GroupedSums,
     KeysOfPersons,
     MatrixMechanism,
-    RegionEstimate,
-    Regions,
     Release,
     ReleasedKeys,
     ReleasedQuantiles,
@@ -72,7 +51,6 @@ from rangeq.central import (
     key_rules,
     load_strategy,
     posterior_optimal,
-    release_regions,
     save_strategy,
     workload_optimal,
 )
@@ -80,9 +58,6 @@ from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_al
 from rangeq.central.matrix_mechanism.mechanism import Promise
 from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row
 from rangeq.central.released_keys import text_of
-from rangeq.cli.answering import EstimateSource
-from rangeq.cli.collected import COLLECTED, source_of
-from rangeq.cli.where_text import where_of
 
 _NOTE = """\
 What is printed and written follows from the schema and the release: no number of rows is said, nor
@@ -92,6 +67,9 @@ released, with less noise; else the histogram, which mechdesign query asks for r
 quantiles. With --strategy best what is measured is designed for the queries of --workload, with a
 bound on what could be gained; --rho or --delta take Gaussian noise, with which many queries cost
 less."""
+
+
+_MOST_SENT = 1 << 20  # cells that a process counts in each block
 
 
 @command(
@@ -127,6 +105,7 @@ less."""
         --fitted to err least if there are about N rows: from public knowledge, not from the table
     --adaptive  with --users and --rho or --delta: half of the budget says which pairs depend, and
         the other half measures these again; errors fall with 20 attributes and more
+    --workers N [int]  processes that count, not with --person (default: 1)
     --person COLUMN  the column that says whose row each is, where people may have several: what is
         promised is for one person more or less; rows without are left out
     --max-rows K [int]  the most rows of a person that count, or different texts, drawn at random:
@@ -149,6 +128,9 @@ def run_curate(options: argparse.Namespace) -> None:
     known = Schema.load(options.schema)
     schema = known.project(options.attribute) if sums is None else sums.schema
     ledger = ledger_of(options)
+    options.workers = whole(options.workers or 1, "--workers", 1, what="a number of processes")
+    if options.workers > 1 and options.person is not None:
+        raise ValueError("--workers is not for --person, whose rows may be in all parts")
     if options.person is None and options.max_rows is not None:
         raise ValueError("--max-rows is for --person")
     if options.person is not None and options.quantile:
@@ -196,7 +178,10 @@ def _numbers(
     else:
         mechanism = _of_numbers(options, sums, ledger)
         with ProgressMeter("curate"):
-            counts = sums.count(_blocks(options, sums, rng), mechanism)
+            if options.person is None:
+                counts = _counted(options, sums, partial(sums.count, mechanism=mechanism))
+            else:
+                counts = sums.count(_of_persons(options, sums, rng), mechanism)
     say(f"mechanism: {mechanism!r}")
     if ledger is not None:
         matrix = isinstance(mechanism, (MatrixMechanism, AdaptiveMarginals))
@@ -234,8 +219,9 @@ def _keys(
     if ledger is not None:
         ledger.require(options.epsilon, "this release")
     with ProgressMeter("curate"):
+        counts: Mapping[str, int]
         if options.person is None:
-            counts = count_keys(schema, _blocks(options, schema, rng))
+            counts = _counted(options, schema, partial(count_keys, schema))
         else:
             counts = _keys_of_persons(options, schema, rng)
     say(f"mechanism: {rule!r}")
@@ -245,7 +231,7 @@ def _keys(
     return ReleasedKeys.draw(schema, rule, counts, rng, persons=persons)
 
 
-def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> dict[str, int]:
+def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> Mapping[str, int]:
     """The persons of each text."""
     keys = KeysOfPersons(schema, options.max_rows, rng)
     _each_block(options, schema, lambda named, block: keys.add(named, block))
@@ -254,12 +240,32 @@ def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> d
 
 def _counts(options: argparse.Namespace, schema: Schema, rng: Any) -> Any:
     """The histogram, or the tables of marginals where no more is measured."""
-    tables = _blocks(options, schema, rng)
     if options.users is None and len(schema) <= LARGEST_DIMENSION:
-        return count_cells(schema, tables)
-    asked = Workload.of(options.workload or "marginals", cells_along(schema, LARGEST_MARGINALS))
-    ways = max(sum(part.name != "total" for part in term.factors) for term in asked.terms)
-    return count_marginals(schema, tables, ways)
+        if options.workers > 1 and math.prod(cells_along(schema)) > _MOST_SENT:
+            raise ValueError(f"--workers is for histograms of at most {_MOST_SENT} cells")
+        count: Callable[[Any], Any] = partial(count_cells, schema)
+    else:
+        asked = Workload.of(options.workload or "marginals", cells_along(schema, LARGEST_MARGINALS))
+        ways = max(sum(part.name != "total" for part in term.factors) for term in asked.terms)
+        count = partial(count_marginals, schema, ways=ways)
+    if options.person is not None:
+        return count(_of_persons(options, schema, rng))
+    return _counted(options, schema, count)
+
+
+def _counted(
+    options: argparse.Namespace, schema: Schema | GroupedSums, count: Callable[[Any], Any]
+) -> Any:
+    """What a function counts in the table, perhaps by several processes."""
+    from frequency.storage.table import count_table
+
+    given = read_options(options)
+    if options.workers == 1:
+        return count(encoded_blocks(options.table, schema, given))
+    try:
+        return count_table(options.table, schema.names, count, given, workers=options.workers)
+    except NoRows:
+        return count([])
 
 
 def _sums(options: argparse.Namespace) -> GroupedSums | None:
@@ -405,16 +411,9 @@ def _workload(asked: str | None, schema: Schema) -> str | list[str]:
     return [name.strip() for name in asked.split(",")] if "," in asked else asked
 
 
-def _blocks(
-    options: argparse.Namespace, schema: Schema | GroupedSums, rng: Any
+def encoded_blocks(
+    table: Path, schema: Schema | GroupedSums, options: ReadOptions
 ) -> Iterator[Encoded]:
-    """The rows that count."""
-    if options.person is not None:
-        return _of_persons(options, schema, rng)
-    return _encoded(options.table, schema, read_options(options))
-
-
-def _encoded(table: Path, schema: Schema | GroupedSums, options: ReadOptions) -> Iterator[Encoded]:
     """The rows of the table, in blocks; of an empty one none: to refuse it would tell that."""
     from frequency.storage.table import applied  # pyarrow only for those who need it
 
@@ -455,271 +454,3 @@ def _policies(schema: Schema) -> Iterator[str]:
     clipping = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipping:
         yield f"values outside of {listed(clipping)} are in the end bins: how many is not said"
-
-
-# ------------------------------------------------------------------------------------------------
-# The command ``count``: from a table with a row for each person to a table of true counts.
-
-
-_LARGEST_COUNTED = 1 << 20  # rows of a table of counts
-
-
-class PeopleCounts(NamedTuple):
-    """The people of a table by attributes: true counts."""
-
-    names: tuple[str, ...]  # of the attributes
-    labels: tuple[tuple[str, ...], ...]  # of each
-    people: Integers  # of each combination of labels
-    met: Integers  # how many of them meet the condition
-
-
-_COUNT_NOTE = """\
-The counts are true: the file is as private as the table, and is there for release-table, which
-releases the column "count" of groups of the public size "people", or for release-contingency. It
-has a row for each combination of the attributes' labels, also of those that nobody has, so that
-the rows tell nothing. Rows that a policy skips are counted nowhere."""
-
-
-@command(
-    "count",
-    "count a table of people by attributes, in all combinations of their labels, for release-table"
-    " and release-contingency; the counts are true and not for publication",
-    "count people.sav --schema people.toml --by ward --where 'ill yes' --out wards.csv\n"
-    "  mechdesign release-table wards.csv --count count --size people --keep ward --epsilon 1"
-    " --out released.csv",
-    USERS,
-    """
-    --schema FILE [file, required]  the schema (.toml or .json)
-    --by NAME [repeated, required]  an attribute whose labels the rows have
-    --where CONDITION  a condition such as "age 18: and ill yes": count who meets it, of each row's
-        people; without it only people are counted
-    --out FILE [.csv, required]  the table to write: true counts
-    """,
-    FORCE,
-    notes=f"{_COUNT_NOTE}\n\n{CHAIN}",
-)
-def run_count(options: argparse.Namespace) -> None:
-    check_apart(options.out, options.table)
-    found = count_people(
-        options.table, options.schema, options.by, options.where, read_options(options)
-    )
-    columns = {"people": found.people}
-    if options.where is not None:
-        columns["count"] = found.met
-    lines: list[list[Any]] = [[*found.names, *(untaken(name, found.names) for name in columns)]]
-    numbers = [column.ravel().tolist() for column in columns.values()]
-    cells = product(*found.labels)
-    lines += [[*cell, *values] for cell, *values in zip(cells, *numbers, strict=True)]
-    write_csv(options.out, lines)
-    say(f"wrote {options.out}: {len(lines) - 1} rows of TRUE counts, not for publication")
-
-
-def count_people(
-    table: Path, schema: Path, by: Sequence[str], where: str | None, options: ReadOptions
-) -> PeopleCounts:
-    """Count the people of a table by attributes, and those of them who meet a condition.
-
-    Rows that a policy skips are counted nowhere.
-
-    Parameters
-    ----------
-    table, schema : Path
-        The files: a row for each person, and what its columns hold.
-    by : sequence of str
-        The attributes.
-    where : str, optional
-        As `where_of` reads it, of other attributes; None: all meet it.
-    options : ReadOptions
-        Of the table.
-
-    Returns
-    -------
-    PeopleCounts
-        True counts.
-
-    Raises
-    ------
-    ValueError, InvalidQuestion, InvalidTable, OSError
-        No such attributes, conditions or files.
-    """
-    known = Schema.load(schema)
-    return _counted(table, known, known.project(list(dict.fromkeys(by))), where, options)
-
-
-def _counted(
-    table: Path, schema: Schema, by: Schema, condition: str | None, options: ReadOptions
-) -> PeopleCounts:
-    where = {} if condition is None else where_of(condition, schema)
-    both = next((name for name in where if name in by), None)
-    if both is not None:
-        raise ValueError(f"{both} is counted by, and in the condition: say it in one of them")
-    counted = schema.project([*by.names, *where])
-    cells_along(counted)  # text, which has no list of labels, is refused
-    labels = [attribute.item_labels for attribute in by if isinstance(attribute, ItemAttribute)]
-    if (rows := math.prod(by.sizes)) > _LARGEST_COUNTED:
-        raise ValueError(
-            f"{rows} combinations of labels are more than {_LARGEST_COUNTED}: count by fewer"
-            " attributes, or by wider bins"
-        )
-    masks = [_mask(schema[name], given) for name, given in where.items()]
-    with ProgressMeter("count"):
-        cells = count_cells(counted, _encoded(table, counted, options))
-    # One condition after the other, from the last axis
-    met = cells
-    for mask in reversed(masks):
-        met = met @ mask
-    people = cells.reshape(*by.sizes, -1).sum(axis=-1)
-    return PeopleCounts(by.names, tuple(labels), people, met)
-
-
-def _mask(attribute: Attribute, given: Any) -> Integers:
-    """1 for the items that meet a condition, else 0."""
-    asked, mask = attribute.asked(given), np.zeros(attribute.size, dtype=np.int64)
-    if isinstance(asked, Span):
-        first, last = float(asked.first), float(asked.last)
-        if first % 1 or last % 1:
-            raise InvalidQuestion(
-                f"--where: {attribute.name} {given} ends within a bin, where people cannot be told"
-                " apart: ask for whole bins"
-            )
-        mask[int(first) : int(last)] = 1
-    else:
-        mask[np.atleast_1d(asked)] = 1
-    return mask
-
-
-# ------------------------------------------------------------------------------------------------
-# The command ``mechdesign sample``: synthetic rows of what was collected.
-
-
-#: What is to be known of rows, wherever they are written.
-NOT_PEOPLE = (
-    "these rows are not people: nobody has them. They hold what was estimated and nothing else."
-    " Counts of them have the error of the estimate and that of the draw of the rows besides; tests"
-    " and regressions on them know nothing of the first, nor of what was not estimated"
-)
-
-_BLOCK = 1 << 16  # rows that are text at a time
-
-
-@command(
-    "sample",
-    "write synthetic rows with the distribution that was estimated, in the columns, labels and"
-    " units of the schema, for programs that take a table; a value that is missing is empty, one"
-    " outside of the schema's is outside; the rows are not people",
-    "sample both.agg --protocol both.json --rows 10000 --out synthetic.csv\n"
-    "  mechdesign sample age.release --rows 10000 --out synthetic.csv",
-    COLLECTED,
-    """
-    --rows N [int, required]  how many, at least 1
-    --out FILE [.csv, required]  the file to write
-    --seed SEED [seed]  of the random numbers, to repeat them; privacy does not depend on them
-    """,
-    SPREADSHEET,
-    FORCE,
-    notes=CHAIN,
-)
-def run_sample(options: argparse.Namespace) -> None:
-    rows = whole(options.rows, "--rows", 1, what="a number of rows")
-    source = source_of(options.collected, options.protocol)
-    if not isinstance(source, EstimateSource):
-        raise InvalidQuestion(
-            f"{options.collected} is a release of counts or of quantiles alone: there is no"
-            " distribution to draw rows from; curate without --quantile releases one"
-        )
-    try:
-        columns = source.estimate.sample(rows, np.random.default_rng(options.seed))
-    except InvalidQuestion as error:
-        raise InvalidQuestion(f"{source.name}: {error}") from None
-    with replacing(options.out) as stream:
-        stream.write(comma_separated([columns], spreadsheet=options.spreadsheet).encode())
-        for first in range(0, rows, _BLOCK):
-            block = (values[first : first + _BLOCK].tolist() for values in columns.values())
-            lines = zip(*block, strict=True)
-            stream.write(comma_separated(lines, spreadsheet=options.spreadsheet).encode())
-    say(f"wrote {options.out}: {rows} row{'s' * (rows != 1)}")
-    say(f"mechdesign: {NOT_PEOPLE}", sys.stderr)
-
-
-# ------------------------------------------------------------------------------------------------
-# The command ``mechdesign release-regions``: small counts of regions in regions.
-
-
-_REGIONS_NOTE = """\
-One person's answer changes the count of one leaf by one, and of each region above: --epsilon is the
-loss of all of that. The estimates of --table are unbiased, and parts add up; low and high are ends
-of an interval for the true count. For the total let the first --region be a column that is the same
-in all rows, such as the country."""
-
-
-@command(
-    "release-regions",
-    "release small counts of regions in regions, such as wards in counties: the leaves by the best"
-    " mechanisms for their sizes, the regions above with noise, and estimates that add up",
-    "release-regions wards.csv --region county --region ward --count ill --size residents"
-    " --epsilon 1 --out ill.json --table ill.csv",
-    """
-    leaves [file]  table with a row for each leaf (.csv, .xlsx, .sav, .parquet and others)
-    --region COLUMN [repeated, required]  a column of names, from the top down to that of the
-        leaves; the last ones of a row may be empty
-    --count COLUMN [required]  the column of counts
-    --size COLUMN [required]  the column of the largest possible counts, which are public
-    --budget WEIGHTS [default equal]  how epsilon is split: equal; leaves: these alone; or weights
-        separated by commas, for each depth from the top and for the leaves
-    --table FILE [.csv]  write the estimates of all regions
-    """,
-    TABLE,
-    PRIVACY,
-    PROPERTIES,
-    RELEASE,
-    notes=_REGIONS_NOTE,
-)
-def run_release_regions(options: argparse.Namespace) -> None:
-    confidence, privacy = confidence_of(options), privacy_of(options)
-    named = options.budget in ("equal", "leaves")
-    regions = options.region
-    leaves = read_groups(
-        options.leaves,
-        options.count,
-        options.size,
-        regions,
-        options=read_options(options),
-        labels=regions,
-        remedy="",
-    )
-    paths = [_path(names) for names in zip(*map(leaves.kept.__getitem__, regions), strict=True)]
-    release = release_regions(
-        Regions(paths),
-        leaves.counts,
-        leaves.sizes,
-        privacy,
-        properties=options.property,
-        budget=options.budget if named else options.budget.split(","),
-        rng=generator_of(options, "these counts"),
-    )
-    release.save(options.out)
-    print(release.statement)
-    say(f"wrote {options.out}: {len(paths)} leaves of {len(release.regions)} regions")
-    if options.table is not None:
-        _write_table(release.estimate(), options, confidence)
-        say(f"wrote {options.table}")
-
-
-def _path(names: Sequence[str]) -> list[str]:
-    """The regions of a leaf, from the top down, without the last ones that are empty."""
-    path = [*names]
-    while path and not path[-1].strip():
-        path.pop()
-    return path
-
-
-def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
-    names, results = options.region, ("estimate", "standard error", "low", "high")
-    lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in results)]]
-    errors = estimate.standard_errors
-    for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
-        cells = [*path, *[""] * (len(names) - len(path))]
-        interval = estimate.answer(path).interval(confidence)
-        ends = (f"{float(end):.0f}" for end in interval)
-        lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
-    write_csv(options.table, lines, spreadsheet=options.spreadsheet)

@@ -575,6 +575,29 @@ def test_nothing_that_is_printed_about_sums_depends_on_the_table(summed):
     assert len(printed) == 1
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--attribute", "age", "--attribute", "sex"],
+        ["--mean", "age", "--by", "sex"],
+        ["--attribute", "word", "--delta", "1e-3"],
+        ["--users", "100", *(f"--attribute={name}" for name in ALL)],
+    ],
+)
+def test_processes_count_the_same(curate, asked):
+    table = people(600).assign(word="often")
+    table.to_csv("people.csv", index=False)
+    for workers in (1, 2):
+        given = [*asked, "--seed", 3, "--workers", workers]
+        assert curate(*given, out=f"{workers}.release", attributes=())[0] == 0
+    assert load_release("1.release") == load_release("2.release")
+    table[:0].to_csv("people.csv", index=False)
+    assert curate(*asked, "--workers", 2, "--force", attributes=())[0] == 0
+    given = [*asked, "--workers", 2, "--person", "height"]
+    code, _, err = curate(*given, out="b.release", attributes=())
+    assert (code, "--workers is not for --person" in err) == (2, True)
+
+
 # ------------------------------------------------------------------------------------------------
 # Keys that nobody listed.
 

@@ -16,7 +16,7 @@ def run(tmp_path, monkeypatch, capsys):
     """Runs the command in a folder with a table; returns exit code and output."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wards.csv").write_text(LEAVES)
-    value = "rangeq.cli.curate_command:run_release_regions"
+    value = "rangeq.cli.table_commands:run_release_regions"
     point = EntryPoint("release-regions", value, "mechdesign.commands")
     monkeypatch.setattr(program, "entry_points", lambda group: [point])
 

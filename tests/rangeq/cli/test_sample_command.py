@@ -23,7 +23,7 @@ from rangeq.central import (
     ReleasedQuantiles,
     count_cells,
 )
-from rangeq.cli import curate_command as sample_command
+from rangeq.cli import table_commands as sample_command
 from rangeq.grids import WaveGrid
 from rangeq.local.per_attribute import PerAttribute
 
