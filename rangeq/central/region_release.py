@@ -49,6 +49,7 @@ from mechdesign.tables.contingency import adjacent
 from mechdesign.tables.estimates import MeasuredCells, MeasurementErrors
 from mechdesign.tables.table_release import exactly, randomness
 from rangeq.central import mechanism as budgets
+from rangeq.central.matrix_mechanism.mechanism import nearest_counts, whole_counts
 from rangeq.central.regions import Region, Regions
 from rangeq.core import TreeInference
 
@@ -331,6 +332,36 @@ class RegionEstimate:
             return ConfidenceInterval(np.array(float(low)), np.array(float(high)))
 
         return Answer(estimate.value, estimate.variance, _interval=interval)
+
+    def whole(self) -> Integers:
+        """Return whole numbers near the estimates, from 0 to the sizes, of which parts add up.
+
+        The nearest such numbers without rounding, by the precision of what was released, are
+        rounded so that they add up. They are biased, and no intervals are stated for them: so ask
+        the estimates about several regions together.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape (regions,).
+        """
+        inference, leaves = self.inference, self.regions.leaves
+        # Leaves of nobody have no noise: their bounds say all of them
+        noisy = inference.noise > 0
+        weights = np.where(noisy, 1 / np.where(noisy, inference.noise, 1.0), 0.0)
+
+        def of_nodes(values: Any) -> Any:
+            nodes = np.zeros(len(self.regions))
+            nodes[leaves] = values
+            return nodes
+
+        def metric(values: Floats) -> Floats:
+            summed = inference.sums(of_nodes(values))
+            return np.asarray(inference.above(weights * summed)[leaves])
+
+        most = self.sizes[leaves].astype(np.float64)
+        near = nearest_counts(self.values[leaves], metric, most=most)
+        return np.rint(inference.sums(of_nodes(whole_counts(near)))).astype(np.int64)
 
     def __str__(self) -> str:
         rows = [("region", "estimate", "standard error")]

@@ -264,6 +264,7 @@ in all rows, such as the country."""
     --budget WEIGHTS [default equal]  how epsilon is split: equal; leaves: these alone; or weights
         separated by commas, for each depth from the top and for the leaves
     --table FILE [.csv]  write the estimates of all regions
+    --whole  write whole numbers, too, that are not negative and add up; these are biased
     """,
     TABLE,
     PRIVACY,
@@ -273,6 +274,8 @@ in all rows, such as the country."""
 )
 def run_release_regions(options: argparse.Namespace) -> None:
     confidence, privacy = confidence_of(options), privacy_of(options)
+    if options.whole and options.table is None:
+        raise ValueError("--whole is for --table")
     named = options.budget in ("equal", "leaves")
     regions = options.region
     leaves = read_groups(
@@ -311,12 +314,15 @@ def _path(names: Sequence[str]) -> list[str]:
 
 
 def _write_table(estimate: RegionEstimate, options: argparse.Namespace, confidence: float) -> None:
-    names, results = options.region, ("estimate", "standard error", "low", "high")
+    names, results = options.region, ["estimate", "standard error", "low", "high"]
+    results += ["whole"] * options.whole
     lines: list[list[Any]] = [[*names, *(untaken(name, names) for name in results)]]
-    errors = estimate.standard_errors
-    for path, value, error in zip(estimate.regions.paths, estimate.values, errors, strict=True):
+    errors, numbers = estimate.standard_errors, estimate.whole().tolist()
+    told = zip(estimate.regions.paths, estimate.values, errors, numbers, strict=True)
+    for path, value, error, number in told:
         cells = [*path, *[""] * (len(names) - len(path))]
         interval = estimate.answer(path).interval(confidence)
         ends = (f"{float(end):.0f}" for end in interval)
-        lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends])
+        nearest = [number] * options.whole
+        lines.append([*cells, f"{value:.2f}", f"{error:.2f}", *ends, *nearest])
     write_csv(options.table, lines, spreadsheet=options.spreadsheet)

@@ -465,7 +465,7 @@ class TreeInference:
     """
 
     def __init__(self, parents: Integers, noise: Floats) -> None:
-        self.parents = parents
+        self.parents, self.noise = parents, noise
         self._levels = _levels(parents)
         inner = np.zeros(len(parents), dtype=np.bool_)
         inner[parents[parents >= 0]] = True
@@ -479,6 +479,20 @@ class TreeInference:
         whole = np.where(parents >= 0, below[parents], 0.0)
         # Parts that all are certain have nothing to share
         self._share = np.where(whole > 0, variances / np.where(whole > 0, whole, 1.0), 0.0)
+
+    def sums(self, leaves: Floats) -> Floats:
+        """The sums of the leaves below each node; of inner nodes the values are 0."""
+        result = leaves.copy()
+        for nodes, above in self._upwards():
+            _add(result, above, result[nodes])
+        return result
+
+    def above(self, values: Floats) -> Floats:
+        """The sums of values of each node and of those that it is a part of."""
+        result = values.copy()
+        for nodes, above in self._downwards():
+            result[nodes] += result[above]
+        return result
 
     def _upwards(self) -> list[tuple[Integers, Integers]]:
         """The nodes of each depth and their parents, the deepest first."""

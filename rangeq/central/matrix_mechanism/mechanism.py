@@ -554,11 +554,15 @@ _MOST_WEIGHED = 1 << 10  # the most cells whose ranges are weighed by a matrix
 
 
 def nearest_counts(
-    estimate: Floats, metric: Callable[[Floats], Floats], total: float | None = None
+    estimate: Floats,
+    metric: Callable[[Floats], Floats],
+    total: float | None = None,
+    most: Floats | float = math.inf,
 ) -> Floats:
     """Return the nearest histogram without negative numbers, perhaps of one total.
 
-    ``metric`` is the product with a positive definite matrix Q, by which distances are x'Q x.
+    ``metric`` is the product with a positive definite matrix Q, by which distances are x'Q x;
+    ``most`` is the largest number of each cell, where there is no total.
     """
     # It minimises (x - z)'Q (x - z) over x >= 0, for the unbiased estimate z, by projected
     # gradients with momentum (Beck and Teboulle 2009), begun anew where they point uphill
@@ -571,7 +575,7 @@ def nearest_counts(
 
     def projected(given: Floats) -> Floats:
         if total is None:
-            return np.maximum(given, 0.0)
+            return np.clip(given, 0.0, most / scale)
         return norm_sub(given.ravel()).reshape(given.shape)
 
     found = ahead = projected(target)

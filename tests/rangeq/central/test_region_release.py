@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy
 
 from frequency.exceptions import InvalidQuestion
 from mechdesign import InvalidCount, Privacy, named
@@ -256,3 +257,31 @@ def test_a_file_that_does_not_hold_together_is_refused(change, tmp_path):
     path.write_text(json.dumps({**content, "digest": digest_of(content)}))
     with pytest.raises(InvalidFile):
         RegionRelease.load(path)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("size", [1, 4, 40])
+def test_whole_numbers_are_the_nearest_that_are_possible_and_add_up(budget, size):
+    regions = Regions(PATHS)
+    rng = np.random.default_rng(size)
+    sizes = rng.integers(0, size + 1, len(PATHS))
+    for seed in range(6):
+        counts = rng.integers(0, sizes + 1)
+        estimate = release_regions(
+            regions, counts, sizes, "1/2", budget=budget, rng=np.random.default_rng(seed)
+        ).estimate()
+        whole = estimate.whole()
+        assert (whole >= 0).all()
+        assert (whole <= estimate.sizes).all()
+        # Each region is the sum of the leaves in it
+        member = np.array(
+            [[leaf[: len(path)] == path for leaf in PATHS] for path in regions.paths], dtype=float
+        )
+        assert (whole == member @ whole[regions.leaves]).all()
+        noise = np.where(estimate.inference.noise > 0, estimate.inference.noise, np.inf)
+        root = noise[:, None] ** -0.5 * member
+        target = root @ estimate.values[regions.leaves]
+        top = np.maximum(sizes, 1e-12)
+        nearest = scipy.optimize.lsq_linear(root, target, (0, top), tol=1e-12).x
+        # Rounding moves each leaf by less than one
+        assert np.abs(whole[regions.leaves] - nearest).max() < 1 + 1e-3

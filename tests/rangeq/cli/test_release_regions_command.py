@@ -73,6 +73,7 @@ def test_epsilon_is_split_as_asked(run, tmp_path, budget, asked):
         ("--epsilon 1 --region town", "no column 'town'"),
         ("--epsilon 1 --table wards.csv --force", "what it is made from"),
         ("--epsilon 1 --table t.txt", "must end in .csv"),
+        ("--epsilon 1 --whole", "--whole is for --table"),
     ],
 )
 def test_what_cannot_be_released_is_refused_and_nothing_written(run, tmp_path, options, reason):
@@ -97,3 +98,11 @@ def test_what_is_no_table_of_leaves_is_refused(run, tmp_path, change, reason):
     (tmp_path / "wards.csv").write_text(LEAVES.replace(*change))
     code, _, error = run("--epsilon 1")
     assert (code, reason in error) == (2, True), error
+
+
+def test_whole_numbers_are_written_beside_the_estimates(run, tmp_path):
+    assert run("--epsilon 1 --table t.csv --whole")[0] == 0
+    release = RegionRelease.load(tmp_path / "r.json")
+    rows = [line.split(",") for line in (tmp_path / "t.csv").read_text().splitlines()]
+    assert rows[0][-1] == "whole"
+    assert [int(row[-1]) for row in rows[1:]] == release.estimate().whole().tolist()
