@@ -58,7 +58,7 @@ import opendp.prelude as dp, polars as pl
 path, low, high, repeats = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 dp.enable_features("contrib")
 frame = pl.scan_csv(path, schema={"g": pl.String, "x": pl.Float64})
-margin = dp.polars.Margin(by=["g"], invariant="keys", max_length=10**7, max_groups=100)
+margin = dp.polars.Margin(by=["g"], invariant="keys", max_length=10**5, max_groups=100)
 found = []
 for _ in range(repeats):
     context = dp.Context.compositor(

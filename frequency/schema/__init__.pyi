@@ -4,6 +4,7 @@ from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate
 from .numeric import Dates, Numeric, Ordered, Ordinal
+from .regression import LeastSquares, least_squares
 from .schema import Encoded, Schema
 from .survey import ClippedValues, Survey
 
@@ -16,6 +17,7 @@ __all__ = [
     "Domain",
     "Draft",
     "Encoded",
+    "LeastSquares",
     "MissingCode",
     "Numeric",
     "Ordered",
@@ -25,4 +27,5 @@ __all__ = [
     "SurveyEstimate",
     "Text",
     "draft_schema",
+    "least_squares",
 ]

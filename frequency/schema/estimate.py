@@ -768,8 +768,29 @@ class SurveyEstimate:
             No number of rows or tables, or no reports.
         """
         generator = np.random.default_rng() if rng is None else rng
-        drawn = self._sampler("samples")(n, number, generator)
+        drawn = self.item_samples(n, number, generator)
         return [self._labelled(items, generator) for items in drawn]
+
+    def item_samples(self, n: int, number: int, rng: np.random.Generator) -> list[Integers]:
+        """Return several synthetic tables as items: see `samples`.
+
+        Parameters
+        ----------
+        n, number, rng : as of `samples`
+            Rows of each, how many tables, and what draws them.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Each of shape (n, attributes).
+
+        Raises
+        ------
+        InvalidQuestion, ValueError
+            As of `samples`.
+        """
+        drawn = self._sampler("samples")(n, number, rng)
+        return [np.asarray(items).reshape(n, -1) for items in drawn]
 
     def fitted(self) -> SurveyEstimate:
         """The same answers from a model that is fitted to the reports, which mostly errs less.

@@ -14,7 +14,7 @@ import numpy as np
 
 from frequency.core import Answer, difference, place_of, plain, ratio
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate
+from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate, least_squares
 from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
 from frequency.schema.column import number_of
 from mechdesign.base import aligned, comma_separated, listed, printable, shown
@@ -39,7 +39,7 @@ SEEDED = "The release was made with a seed: it is reproducible, and therefore no
 class AskedText(NamedTuple):
     """A question of the command line."""
 
-    kind: str  # "where", "quantile", "mean", "sum", "variance" or "marginal"
+    kind: str  # "where", "quantile", "mean", "sum", "variance", "line" or "marginal"
     text: str  # what is asked for; of "marginal" "" stands for all attributes
     names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
     group: str = ""  # of one question for each label of an attribute: the label
@@ -63,7 +63,7 @@ def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) 
         raise InvalidQuestion(f"--by {listed(names)}: {number} groups, and {MOST_GROUPS} at most")
     groups = []
     for one, group in product(asked, product(*labels)):
-        if one.kind == "marginal":
+        if one.kind in ("marginal", "line"):
             raise InvalidQuestion("--by is for --where, --quantile, --mean and other numbers")
         text = one.text.strip()
         where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
@@ -116,6 +116,8 @@ class EstimateSource(NamedTuple):
         for question in asked:
             if question.kind == "quantile":
                 rows.append(next(quantiles))
+            elif question.kind == "line":
+                rows += self._line(question.text)
             elif question.kind == "marginal":
                 rows += self._cells(question)
             else:
@@ -195,6 +197,11 @@ class EstimateSource(NamedTuple):
                 "Intervals allow for the choice of the values that are listed.",
                 self.estimate.estimate.statement,
             ]
+        if any(row.question.startswith("line ") for row in rows):
+            notes.append(
+                "Lines are of the middles of bins, and their intervals from samples of the model:"
+                " they hold on average over kinds of data."
+            )
         if self.reproducible:
             notes.append(SEEDED)
         return notes
@@ -231,6 +238,8 @@ class EstimateSource(NamedTuple):
         """The attributes that a question is about."""
         if one.kind == "where":
             return list(where_of(one.text, self.estimate.schema, self.found))
+        if one.kind == "line":
+            return [self._attribute_of(one.text.partition(" on ")[0])]
         if one.kind in ("mean", "sum", "variance"):
             return [self._attribute_of(one.text.partition(" where ")[0])]
         return [self._quantile(one.text)[1]] if one.kind == "quantile" else self._names(one)
@@ -326,6 +335,21 @@ class EstimateSource(NamedTuple):
     def _question(one: AskedText) -> str:
         kind = "" if one.kind == "where" else f"{one.kind} "
         return f"{kind}{one.text.strip()}"
+
+    def _line(self, text: str) -> Iterator[AnswerRow]:
+        of, on, other = text.partition(" on ")
+        if not on:
+            raise InvalidQuestion(f"--line is such as 'income on age', got {shown(text)}")
+        names = self._attribute_of(of), self._attribute_of(other)
+        line = least_squares(self.estimate, *names)
+        units = [self.schema[name].unit or name for name in names]
+        for what, answer, unit in (
+            ("intercept", line.intercept, units[0]),
+            ("slope", line.slope, f"{units[0]} / {units[1]}"),
+            ("correlation", line.correlation, ""),
+        ):
+            told = _Told(answer, unit, False)
+            yield self._row(f"line {names[0]} on {names[1]}: {what}", told)
 
     @property
     def _unit(self) -> str:

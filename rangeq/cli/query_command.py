@@ -68,6 +68,8 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
         CONDITIONS"
     --sum NAME [sum, repeated, as asked]  the sum of its values over the users, likewise
     --variance NAME [variance, repeated, as asked]  the variance of its values, likewise
+    --line LINE [line, repeated, as asked]  the least squares line of a numeric attribute on another
+        one, such as "income on age", and the correlation
     --by NAME [repeated]  ask every --where, --quantile, --mean, .. for each label of an attribute,
         of several for each combination, and let --plot compare the answers
     --difference LABEL  with --by: by how much every other label's answer is larger than that of
@@ -96,6 +98,7 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     mean=partial(AskedText, "mean"),
     sum=partial(AskedText, "sum"),
     variance=partial(AskedText, "variance"),
+    line=partial(AskedText, "line"),
     marginal=partial(AskedText, "marginal"),
 )
 def run_query(options: argparse.Namespace) -> None:

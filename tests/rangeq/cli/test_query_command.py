@@ -35,6 +35,7 @@ from frequency import (
     ratio,
 )
 from frequency.exceptions import UnknownVariance
+from frequency.schema import least_squares
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
 from mechdesign import ZCDP, tables
 from mechdesign.cli import main
@@ -1179,3 +1180,31 @@ def test_numbers_of_groups_are_compared_with_their_covariance(towns, capsys):
 def test_what_cannot_be_compared(towns, capsys, more, said):
     code, _, err = run(capsys, "query", "towns.release", *more)
     assert (code, said in err) == (2, True)
+
+
+def test_lines_are_those_of_python(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    hours = Numeric("hours", low=0, high=9, whole=True)
+    schema = Schema([AGE, hours])
+    truth = np.random.default_rng(2).integers(0, 90, schema.sizes)
+    release = Release.draw(schema, CentralFlat(schema.sizes, 2), truth, np.random.default_rng(1))
+    release.save("l.release")
+    code, out, err = run(capsys, "query", "l.release", "--line", "age on hours", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    line = least_squares(release.estimate, "age", "hours")
+    for row, answer, name in zip(
+        told["answers"],
+        (line.intercept, line.slope, line.correlation),
+        ("intercept", "slope", "correlation"),
+        strict=True,
+    ):
+        assert row["question"] == f"line age on hours: {name}"
+        assert row["value"] == pytest.approx(answer.value)
+        assert row["low"] == pytest.approx(answer.interval().low)
+    assert any("middles of bins" in note for note in told["notes"])
+    for wrong, said in (("age", "such as"), ("age on town", "town"), ("age on age", "twice")):
+        code, _, err = run(capsys, "query", "l.release", "--line", wrong)
+        assert (code, said in err) == (2, True)
+    code, _, err = run(capsys, "query", "l.release", "--line", "age on hours", "--by", "hours")
+    assert (code, "--by is for" in err) == (2, True)
