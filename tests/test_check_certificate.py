@@ -421,7 +421,7 @@ def refuse_alike(inputs: int, place: Path) -> Counter[str]:
         name = rng.choice([*FALSE, "claim"])
         try:
             (of_claim if name == "claim" else FALSE[name])(content, rng)
-        except IndexError:  # there is nothing of this sort to change
+        except (IndexError, KeyError):  # there is nothing of this sort to change
             continue
         data = sealed(content)
         found, (code, _) = loaded(data, path), verdict(data)

@@ -398,3 +398,26 @@ def _repeated(groups: Sequence[Constraints]) -> list[npt.NDArray[np.bool_]]:
             seen.add(key)
         repeated.append(again)
     return repeated
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of variables in a table, shape (variables,), -1 for those that are no entries."""
+
+    outputs: Integers
+    inputs: Integers
+    #: Exponents of alpha, each of shape (variables,): entries alpha^exponent are first guesses.
+    guesses: Sequence[Integers]
+
+    @property
+    def distances(self) -> Integers:
+        """The distances of the entries from the diagonal."""
+        distances: Integers = np.abs(self.outputs - self.inputs)
+        return distances
+
+    def renumbered(self, orbit: Integers) -> Places:
+        """Return the places of variables ``orbit[v]``, each that of the first v."""
+        _, first = np.unique(orbit, return_index=True)
+        return Places(
+            self.outputs[first], self.inputs[first], [each[first] for each in self.guesses]
+        )

@@ -26,7 +26,7 @@ from scipy.sparse.linalg import splu
 
 from mechdesign.base import Booleans, Floats, Integers
 from mechdesign.exceptions import Infeasible, SolverFailure
-from mechdesign.lp.basis import ONE, ZERO, Program, SingularBasis, to_fmpq, to_fraction
+from mechdesign.lp.basis import ONE, ZERO, Places, Program, SingularBasis, to_fmpq, to_fraction
 from mechdesign.lp.exact_solution import Solution, refined
 from mechdesign.lp.highs import FloatProgram, Optimum, Progress, solve, to_float
 from mechdesign.lp.simplex import Basis, LinearConstraint, Problem, Vertex
@@ -44,29 +44,6 @@ _TOLERANCE = 1e-10  # of HiGHS: the least that it takes
 
 # Beyond entries as small as that beside those of the diagonal floats do not look for a cut.
 _LEAST = 1e-6
-
-
-@dataclass(frozen=True)
-class Places:
-    """The places of variables in a table, shape (variables,), -1 for those that are no entries."""
-
-    outputs: Integers
-    inputs: Integers
-    #: Exponents of alpha, each of shape (variables,): entries alpha^exponent are first guesses.
-    guesses: Sequence[Integers]
-
-    @property
-    def distances(self) -> Integers:
-        """The distances of the entries from the diagonal."""
-        distances: Integers = np.abs(self.outputs - self.inputs)
-        return distances
-
-    def renumbered(self, orbit: Integers) -> Places:
-        """Return the places of variables ``orbit[v]``, each that of the first v."""
-        _, first = np.unique(orbit, return_index=True)
-        return Places(
-            self.outputs[first], self.inputs[first], [each[first] for each in self.guesses]
-        )
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from mechdesign.losses import Loss
-from mechdesign.lp.basis import Program
-from mechdesign.lp.chains import Places
+from mechdesign.lp.basis import Places, Program
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values

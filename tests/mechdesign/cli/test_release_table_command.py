@@ -100,16 +100,17 @@ def test_estimates_and_other_files(capsys):
 def test_priors_and_costs(capsys):
     lines = [";".join(str(abs(i - j) / 2).replace(".", ",") for j in range(7)) for i in range(7)]
     Path("costs.csv").write_text("\n".join(lines))
-    assert run("--epsilon 1 --cost costs.csv --prior binomial:1/4 --out r.json") == 0
+    assert run("--epsilon 1 --property F --cost costs.csv --prior binomial:1/4 --out r.json") == 0
     found = TableRelease.load("r.json")
     for size, mechanism in found.mechanisms.items():
-        assert mechanism == design(size, 1, L1(prior=binomial(size, "1/4"))).mechanism
+        loss = L1(prior=binomial(size, "1/4"))
+        assert mechanism == design(size, 1, loss, properties=["F"]).mechanism
     shown = capsys.readouterr().out
     errors = StandardErrors.of(found.mechanisms[6], binomial(6, "1/4")).cells()
     assert errors["RMSE"] in shown
     for words, says in (
         ("--cost costs.csv --loss L1", "--cost takes the place of --loss"),
-        ("--prior 1,2,3", "3 weights for the counts 0 .. 6"),
+        ("--prior 1,2,3", "3 weights for the counts 0 .. 4"),
     ):
         assert run(f"--epsilon 1 {words} --out other.csv") == 2
         assert says in capsys.readouterr().err

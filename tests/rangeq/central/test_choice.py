@@ -139,7 +139,8 @@ def test_errors_beside_unordered_attributes_are_those_of_one_item(shape):
 @pytest.mark.slow
 def test_small_domains_get_flat_histograms_and_large_ones_trees():
     best = {n: ranking(CuratedRanges(n)).best for n in (1, 2, 5, 30, 121, 1024)}
-    assert [best[n].name for n in best] == ["flat"] * 3 + ["strategy"] * 2 + ["tree"]
+    # Noise on several cells at once beats the flat histogram from two cells on
+    assert [best[n].name for n in best] == ["flat", *["strategy"] * 4, "tree"]
     for n in (3, 4, 5, 12, (3, 5), (9, 32)):
         asked = ranking(CuratedRanges(n))
         tree = next(item for item in asked.candidates if item.name == "tree")

@@ -182,10 +182,14 @@ def test_differences_are_measured(weight):
 def test_cells_of_no_query_beside_another_attribute():
     queries = np.zeros((3, 60))
     queries[0, :3] = queries[1, 2:5] = queries[2, 7] = 1
-    alone = workload_optimal(queries, 60, ONE)
     design = workload_optimal(Workload.of([queries, "ranges"], (60, 80)), (60, 80), ONE)
-    ranges = workload_optimal("ranges", 80, ONE)
-    assert design.variance == pytest.approx(alone.variance * ranges.variance / 2, rel=0.01)
+    # Of products the noise is Laplace, of the strategies for each attribute
+    norms = []
+    ranges = QuerySet("ranges", 80)
+    for gram in (queries.T @ queries / 3, ranges.gram / (80 * 81 / 2)):
+        strategy = laplace_strategy(gram)
+        norms.append(float(np.trace(gram @ np.linalg.pinv(strategy.T @ strategy))))
+    assert design.variance == pytest.approx(2 * math.prod(norms), rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,9 @@ def test_one_dependent_pair_of_many_tells_what_it_is() -> None:
         estimate = collected(WaveGrid(sizes, 2.0, n=len(age)), records, seed)
         for _ in range(50):
             ends = [np.sort(rng.integers(0, size, 2)).tolist() for size in sizes[:2]]
-            low, high = estimate.answer(dict(enumerate(map(tuple, ends)))).interval(0.95)
+            low, high = estimate.answer(
+                {i: Between(*pair) for i, pair in enumerate(ends)}
+            ).interval()
             (a, b), (c, d) = ends
             first, second = records[:, 0], records[:, 1]
             inside = (first >= a) & (first <= b) & (second >= c) & (second <= d)
