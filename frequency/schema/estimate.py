@@ -375,6 +375,11 @@ class SurveyEstimate:
         UnknownVariance
             The protocol does not know its errors.
         """
+        if isinstance(confidence, str):
+            raise InvalidQuestion(
+                "the second argument is the confidence: name the attribute, as in"
+                f" quantile_interval({phi!r:.20}, attribute={confidence!r:.40})"
+            )
         normal_quantile(confidence)  # refuses what is none
         if where is not None:
             ordered, among = self._among(attribute, where)

@@ -154,7 +154,8 @@ def _value_of(attribute: Attribute, given: str, found: Sequence[str] | None) -> 
         )
 
     fits = partial(_is_value, attribute)
-    for whole in (given, text):
+    # Labels may hold what is hard to type: a backslash with n or t is a line break, or a tab
+    for whole in (given, text, text.replace("\\n", "\n").replace("\\t", "\t")):
         if fits(whole):
             return whole
     if attribute.ordered:

@@ -3,6 +3,7 @@
 import datetime as dt
 import re
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,9 @@ def test_quantiles_are_interpolated_within_bins():
     assert estimate.quantile(0.45) == pytest.approx(37.5)
     with pytest.raises(UnknownVariance):
         estimate.quantile_interval(0.5)
+    wrong: Any = "delay"
+    with pytest.raises(InvalidQuestion, match=r"quantile_interval\(0.5, attribute='delay'\)"):
+        estimate.quantile_interval(0.5, wrong)
 
 
 def test_quantiles_of_whole_numbers_and_dates_are_such():

@@ -251,3 +251,10 @@ def test_long_texts_are_read_in_no_time():
     names = [Numeric(f"x{k}", low=0, high=9, whole=True) for k in range(40)]
     text = " and ".join(f"x{k} 3:5" for k in range(40))
     assert where_of(text, Schema(names)) == {f"x{k}": Between("3", "5") for k in range(40)}
+
+
+def test_line_breaks_of_labels_can_be_typed():
+    named = Schema([Categorical("job", ["cook\nor baker", "no\\next", "x"]), AGE])
+    assert where_of(r"job cook\nor baker", named) == {"job": "cook\nor baker"}
+    assert where_of("job cook\nor baker and age 5", named) == {"job": "cook\nor baker", "age": "5"}
+    assert where_of(r"job no\next", named) == {"job": r"no\next"}
