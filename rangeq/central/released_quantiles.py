@@ -29,6 +29,7 @@ from mechdesign.base import (
     whole_number,
 )
 from rangeq.central.inputs import STORED_NUMBER, histogram
+from rangeq.central.persons import LARGEST_ROWS, unit_of
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 
 #: What releases quantiles and nothing else.
@@ -66,6 +67,9 @@ class ReleasedQuantiles(Document):
         What it released: one for each of ``mechanism.q``.
     reproducible : bool, default False
         Whether the draws were seeded: they then protect nobody from who knows the seed.
+    rows : int, default 0
+        The most rows of a person, where `RowsOfPersons` chose them, each of which has its part of
+        epsilon; 0: every row is a user.
 
     Raises
     ------
@@ -76,15 +80,22 @@ class ReleasedQuantiles(Document):
     """
 
     form: ClassVar[Format] = Format(
-        "mechdesign.quantiles", {1: _FIELDS, 2: {**_FIELDS, "reproducible": FLAG}}
+        "mechdesign.quantiles",
+        {
+            1: _FIELDS,
+            2: {**_FIELDS, "reproducible": FLAG},
+            3: {**_FIELDS, "reproducible": FLAG, "rows": whole_number(0, LARGEST_ROWS)},
+        },
     )
 
     schema: Schema
     mechanism: QuantileMechanism
     bins: Sequence[int]
     reproducible: bool = False
+    rows: int = 0
 
     def __post_init__(self) -> None:
+        set_fields(self, rows=whole(self.rows, "rows", 0, LARGEST_ROWS))
         if type(self.mechanism) not in _MECHANISMS.values():
             kind = type(self.mechanism).__name__
             raise TypeError(f"a mechanism is one of {listed(_MECHANISMS)}, got a {kind}")
@@ -110,6 +121,7 @@ class ReleasedQuantiles(Document):
         mechanism: QuantileMechanism,
         counts: npt.ArrayLike,
         rng: np.random.Generator | None = None,
+        rows: int = 0,
     ) -> ReleasedQuantiles:
         """Draw the quantiles of a histogram, once.
 
@@ -124,6 +136,8 @@ class ReleasedQuantiles(Document):
         rng : numpy.random.Generator, optional
             None for the operating system's randomness; a generator's results can be repeated, and
             are not private.
+        rows : int, default 0
+            As of `ReleasedQuantiles`.
 
         Returns
         -------
@@ -139,7 +153,13 @@ class ReleasedQuantiles(Document):
         exactly = histogram(counts, schema.sizes)[: mechanism.domain]
         users = np.repeat(np.arange(mechanism.domain, dtype=np.int32), exactly)
         bins = mechanism.release(users, rng).tolist()
-        return cls(schema, mechanism, bins, rng is not None)
+        return cls(schema, mechanism, bins, rng is not None, rows)
+
+    @property
+    def promised(self) -> str:
+        """What a release promises, and to whom, in few words."""
+        epsilon = max(self.rows, 1) * fraction(self.mechanism.epsilon, "epsilon")
+        return f"epsilon {brief(epsilon)} for {unit_of(self.rows)}"
 
     @property
     def attribute(self) -> Ordered:
@@ -189,6 +209,7 @@ class ReleasedQuantiles(Document):
             "alpha": Privacy.from_epsilon(epsilon).alpha,
             "bins": self.bins,
             "reproducible": self.reproducible,
+            "rows": self.rows,
         }
 
     @classmethod
@@ -198,7 +219,8 @@ class ReleasedQuantiles(Document):
         domain = ordered_attribute(schema).bins
         mechanism = _MECHANISMS[stated["mechanism"]](domain, stated["q"], stated["epsilon"])
         mechanism.audit().require()
-        result = cls(schema, mechanism, stated["bins"], stated.get("reproducible", False))
+        seeded, rows = stated.get("reproducible", False), stated.get("rows", 0)
+        result = cls(schema, mechanism, stated["bins"], seeded, rows)
         cls.form.require_same(result.content(), content)
         return result
 

@@ -133,8 +133,6 @@ def run_curate(options: argparse.Namespace) -> None:
         raise ValueError("--workers is not for --person, whose rows may be in all parts")
     if options.person is None and options.max_rows is not None:
         raise ValueError("--max-rows is for --person")
-    if options.person is not None and options.quantile:
-        raise ValueError("--person is for counts, of which query tells quantiles, too")
     options.max_rows = whole(
         1 if options.max_rows is None else options.max_rows, "--max-rows", 1, LARGEST_ROWS
     )
@@ -151,9 +149,8 @@ def run_curate(options: argparse.Namespace) -> None:
         print(released)
     if sums is not None:
         say(sums.statement(released.mechanism))
-    said = f"epsilon {options.epsilon} for each row" if options.quantile else released.promised
     seeded = ", SEEDED and therefore not private" if released.reproducible else ""
-    say(f"wrote {options.out}: {said}{seeded}")
+    say(f"wrote {options.out}: {released.promised}{seeded}")
     if options.person is not None:
         say(f"rows without {options.person}, and beyond those that count, are left out")
     if options.save_strategy:
@@ -190,9 +187,9 @@ def _numbers(
         if gaussian:
             cost = GaussianLoss(options.max_rows**2 * mechanism.cost.squared_mu)
         ledger.spend(cost, options.out.name)
-    if options.quantile:
-        return ReleasedQuantiles.draw(schema, mechanism, counts, rng)
     rows = 0 if options.person is None else options.max_rows
+    if options.quantile:
+        return ReleasedQuantiles.draw(schema, mechanism, counts, rng, rows)
     promise = promise_of(options)
     by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
     delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None

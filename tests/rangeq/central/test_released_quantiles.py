@@ -95,7 +95,7 @@ def test_parts_that_do_not_belong_together():
 
 
 LIES = {
-    "of another version": lambda c: c.update(version=3),
+    "of another version": lambda c: c.update(version=4),
     "with more in it": lambda c: c.update(more=1),
     "of a smaller epsilon": lambda c: c.update(epsilon="1/10"),
     "of an epsilon that is none": lambda c: c.update(epsilon=1),

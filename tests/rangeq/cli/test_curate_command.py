@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from rangeq.central import (
     Release,
     ReleasedKeys,
     ReleasedQuantiles,
+    RowsOfPersons,
     count_cells,
     count_keys,
     for_each_row,
@@ -232,6 +234,23 @@ def test_many_attributes_are_released_as_marginals(tmp_path, monkeypatch, capsys
     ):
         assert main([*given, *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_quantiles_of_rows_of_persons_are_those_of_python(curate, rows):
+    table = people(700).assign(who=np.arange(700) // 5)
+    table.to_csv("people.csv", index=False)
+    given = ["--quantile", "0.5", "--person", "who", "--max-rows", rows]
+    code, out, _ = curate("--seed", 7, *given)
+    schema, rng = SCHEMA.project("age"), np.random.default_rng(7)
+    chosen = RowsOfPersons(rows, rng)
+    chosen.add(Column("who", table["who"]), schema.encode(table))
+    counts = count_cells(schema, chosen.kept())
+    mechanism = plan("curated-quantiles", schema, epsilon=Fraction(1, rows), q=("0.5",)).best
+    expected = ReleasedQuantiles.draw(schema, mechanism.protocol, counts, rng, rows)
+    assert (code, load_release("a.release")) == (0, expected)
+    assert f"epsilon 1 for each person, with {'up to 3 rows' if rows > 1 else 'one row'}" in out
+    assert counts.sum() == 140 * rows
 
 
 @OF_PROMISES
