@@ -4,7 +4,7 @@ from .domain import Domain
 from .draft import Draft, draft_schema
 from .estimate import SurveyEstimate
 from .numeric import Dates, Numeric, Ordered, Ordinal
-from .regression import LeastSquares, least_squares
+from .regression import FittedLine, least_squares
 from .schema import Encoded, Schema
 from .survey import ClippedValues, Survey
 
@@ -17,7 +17,7 @@ __all__ = [
     "Domain",
     "Draft",
     "Encoded",
-    "LeastSquares",
+    "FittedLine",
     "MissingCode",
     "Numeric",
     "Ordered",

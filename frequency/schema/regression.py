@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from frequency.core import Answer, place_of
-from frequency.core.answer import of_samples
+from frequency.core import Answer, of_samples, place_of
 from frequency.exceptions import InvalidQuestion
 from frequency.schema.estimate import SurveyEstimate
 from frequency.schema.numeric import Numeric
@@ -20,7 +19,7 @@ from mechdesign.base import Floats, Integers, printable
 _ROWS, _SAMPLES = 20_000, 40  # of each sample, and how many
 
 
-class LeastSquares(NamedTuple):
+class FittedLine(NamedTuple):
     """A line of one attribute on another.
 
     Attributes
@@ -43,7 +42,7 @@ class LeastSquares(NamedTuple):
 
 def least_squares(
     estimate: SurveyEstimate, of: str, on: str, rng: np.random.Generator | None = None
-) -> LeastSquares:
+) -> FittedLine:
     """Return the least squares line of a numeric attribute on another one.
 
     It is of the users who have values of both. Values are the middles of their bins: so bins that
@@ -63,7 +62,7 @@ def least_squares(
 
     Returns
     -------
-    LeastSquares
+    FittedLine
         With intervals.
 
     Raises
@@ -104,7 +103,7 @@ def least_squares(
     if not np.isfinite(lines).all():
         raise ValueError("by the estimate hardly anybody has different values: there is no line")
     intercept, slope, correlation = map(of_samples, lines.T[:3])
-    return LeastSquares(intercept, slope, correlation, float(lines[:, 3].mean()))
+    return FittedLine(intercept, slope, correlation, float(lines[:, 3].mean()))
 
 
 def _line(columns: Sequence[Integers], middles: Sequence[Floats]) -> list[float]:

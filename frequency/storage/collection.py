@@ -18,6 +18,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -33,6 +34,7 @@ from frequency.storage.protocol_file import Paths, file_of, listing_of
 from frequency.storage.workers import (
     FileEntry,
     FilePiece,
+    Here,
     Job,
     Part,
     Pool,
@@ -42,7 +44,7 @@ from frequency.storage.workers import (
     look,
     merge,
     pieces,
-    pool_of,
+    processes,
     settle,
 )
 from mechdesign import InvalidFile
@@ -306,6 +308,15 @@ def aggregate_files(
         {path: entry.left_out for path, entry in state.files.items() if entry.left_out},
         len(listing.sizes) + len(listing.refused),
     )
+
+
+def pool_of(workers: int, client: Any) -> AbstractContextManager[Pool]:
+    """The pool of a Dask client, or of so many processes of this machine."""
+    if client is not None:
+        from frequency.storage.distributed import Cluster  # of an extra
+
+        return nullcontext(Cluster(client))
+    return nullcontext(Here()) if workers == 1 else processes(workers)
 
 
 def _calls(paths: Iterable[str]) -> Iterator[tuple[str, ...]]:

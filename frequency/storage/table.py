@@ -21,7 +21,8 @@ import numpy.typing as npt
 from frequency.core import Reports
 from frequency.exceptions import InvalidCell, UnknownColumn
 from frequency.schema.column import framed, is_of_dask, require_columns
-from frequency.storage.workers import in_order, pool_of
+from frequency.storage.collection import pool_of
+from frequency.storage.workers import in_order
 from mechdesign.base import AS_IT_IS, BitSource, ReadOptions, opened_table, shown
 from mechdesign.exceptions import InvalidTable, NoRows
 
@@ -194,9 +195,7 @@ def applied(
                     with opened_table(Path(path), options) as opened:
                         where = f"{Path(path)}, {opened.where(before + error.row)}"
                 raise InvalidTable(f"{where}, {error.wrong}; nothing was written") from error
-            except UnknownColumn as error:
-                if client is not None and is_of_dask(path):
-                    raise
+            except _LacksColumn as error:
                 source = f"{Path(path)}: " if is_file else ""
                 raise InvalidTable(f"{source}{error}; nothing was written") from error
             yield made
@@ -205,9 +204,16 @@ def applied(
         raise NoRows("the table has no rows; nothing was written")
 
 
+class _LacksColumn(Exception):
+    """The error of a function that looks for another column than those of its blocks."""
+
+
 def _sized(function: Callable[[Any], T], block: Any) -> tuple[int, T]:
     """What a function makes of a block, and how many rows that has."""
-    return len(block), function(block)
+    try:
+        return len(block), function(block)
+    except UnknownColumn as error:
+        raise _LacksColumn(str(error)) from error
 
 
 def count_table(

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -282,15 +282,6 @@ def follow(parent: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=watch, daemon=True).start()
-
-
-def pool_of(workers: int, client: Any) -> AbstractContextManager[Pool]:
-    """The pool of a Dask client, or of so many processes of this machine."""
-    if client is not None:
-        from frequency.storage.distributed import Cluster  # of an extra
-
-        return nullcontext(Cluster(client))
-    return nullcontext(Here()) if workers == 1 else processes(workers)
 
 
 def in_order(pool: Pool, function: Callable[[_T], _R], arguments: Iterator[_T]) -> Iterator[_R]:
