@@ -31,6 +31,8 @@ T = TypeVar("T")
 #: Rows in a block; fewer only where they take more than so many bytes.
 _ROWS, _BYTES = 1 << 18, 1 << 26
 
+_PIECE = 1 << 20  # rows of some groups that a worker reads at once, at least
+
 
 def blocks(
     path: str | os.PathLike[str] | Any,
@@ -175,15 +177,21 @@ def applied(
         As for `blocks`.
     """
     is_file, before = isinstance(path, (str, os.PathLike)), 0
-    parts: Iterator[Any]
     table: Any = path
-    if client is not None and is_of_dask(table):
+    called: Callable[[Any], tuple[int, list[T]]] = partial(_sized, function)
+    pieces = _pieces(Path(path), options) if is_file and (workers > 1 or client) else None
+    parts: Iterator[Any]
+    if pieces is not None:
+        called = partial(_of_groups, function, Path(path).absolute(), tuple(columns), options)
+        parts = iter(pieces)
+    elif client is not None and is_of_dask(table):
         require_columns(columns, [*table.columns])
         parts = iter(table[[*columns]].to_delayed())
     else:
         parts = blocks(path, columns, options)
+        parts = _ahead(parts) if is_file else parts
     with pool_of(workers, client) as pool:
-        calls = in_order(pool, partial(_sized, function), _ahead(parts) if is_file else parts)
+        calls = in_order(pool, called, parts)
         while True:
             try:
                 rows, made = next(calls)
@@ -198,22 +206,62 @@ def applied(
             except _LacksColumn as error:
                 source = f"{Path(path)}: " if is_file else ""
                 raise InvalidTable(f"{source}{error}; nothing was written") from error
-            yield made
+            yield from made
             before += rows
-    if not before and not is_file:
-        raise NoRows("the table has no rows; nothing was written")
+    if not before and not (is_file and pieces is None):
+        name = f"{Path(path)}" if is_file else "the table"
+        raise NoRows(f"{name} has no rows; nothing was written")
+
+
+def _pieces(source: Path, options: ReadOptions) -> list[range] | None:
+    """Some groups of rows after the other, which workers read by themselves; None: there are none.
+
+    An empty table has one piece, in which its columns are looked for.
+    """
+    with opened_table(source, options) as table:
+        if table.groups is None:
+            return None
+        found, first, rows = [], 0, 0
+        groups = table.groups()
+        for k, number in enumerate(groups):
+            rows += number
+            if rows >= _PIECE:
+                found.append(range(first, k + 1))
+                first, rows = k + 1, 0
+        return [*found, range(first, len(groups))] if first < len(groups) or not found else found
 
 
 class _LacksColumn(Exception):
     """The error of a function that looks for another column than those of its blocks."""
 
 
-def _sized(function: Callable[[Any], T], block: Any) -> tuple[int, T]:
-    """What a function makes of a block, and how many rows that has."""
+def _sized(function: Callable[[Any], T], block: Any) -> tuple[int, list[T]]:
+    """How many rows a block has, and what a function makes of it, if it has any."""
     try:
-        return len(block), function(block)
+        return len(block), [function(block)] if len(block) else []
     except UnknownColumn as error:
         raise _LacksColumn(str(error)) from error
+
+
+def _of_groups(
+    function: Callable[[Any], T],
+    source: Path,
+    columns: Sequence[str],
+    options: ReadOptions,
+    groups: range,
+) -> tuple[int, list[T]]:
+    """How many rows some groups of a file have, and what a function makes of their blocks."""
+    rows, made = 0, list[T]()
+    with opened_table(source, options) as table:
+        places = _places(source, table.names, columns)
+        for block in _regrouped(table.read(places, [*groups])):
+            try:
+                number, several = _sized(function, block)
+            except InvalidCell as error:
+                _, *rest = error.args
+                raise InvalidCell(rows + error.row, *rest) from error
+            rows, made = rows + number, made + several
+    return rows, made
 
 
 def count_table(

@@ -16,12 +16,15 @@ class TableFile(NamedTuple):
     """A table in a file that is open."""
 
     names: list[str]  # of the columns, in order; perhaps one of them twice
-    # the columns at these places, in batches of any number of rows; fields may have `NOTES`
-    read: Callable[[Sequence[int]], Iterator[Any]]
+    # the columns at these places, in batches of any number of rows, perhaps of some of the groups
+    # of rows; fields may have `NOTES`
+    read: Callable[..., Iterator[Any]]
     unit: str = "row"  # what rows are counted in, from `first` on
     first: int = 0
     # where a row is, counted from 0, if that is not its number
     place: Callable[[int], str] | None = None
+    # the rows of each group that can be read by itself, if there are such
+    groups: Callable[[], list[int]] | None = None
 
     def where(self, row: int) -> str:
         """Return where a row is, counted from 0."""

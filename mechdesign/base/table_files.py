@@ -216,13 +216,13 @@ def _parquet(source: Path) -> Iterator[TableFile]:
     ):
         schema = file.schema_arrow
 
-        def read(places: Sequence[int]) -> Iterator[Any]:
+        def read(places: Sequence[int], only: Sequence[int] | None = None) -> Iterator[Any]:
             _require_flat(source, [schema.field(place) for place in places])
             names = [schema.names[place] for place in places]
-            for batch in file.iter_batches(_BATCH, columns=names):
+            for batch in file.iter_batches(_BATCH, row_groups=only, columns=names):
                 yield batch.select(names)
 
-        yield TableFile(schema.names, read)
+        yield TableFile(schema.names, read, groups=lambda: _rows_of_groups(file.metadata))
 
 
 @contextmanager
@@ -241,9 +241,17 @@ def _directory(source: Path) -> Iterator[TableFile]:
     with _parquet(parts[0]) as first:
         names = [*first.names, *(key for key in keys if key not in first.names)]
 
-    def read(places: Sequence[int]) -> Iterator[Any]:
+    def read(places: Sequence[int], only: Sequence[int] | None = None) -> Iterator[Any]:
         wanted = [names[place] for place in places]
+        before = 0
         for part in parts:
+            here = None
+            if only is not None:
+                number = pq.read_metadata(part).num_row_groups
+                here = [group - before for group in only if before <= group < before + number]
+                before += number
+                if not here:
+                    continue
             folders = _keys(part, source)
             with _parquet(part) as table:
                 lacking = [name for name in wanted if name not in (*table.names, *folders)]
@@ -253,7 +261,7 @@ def _directory(source: Path) -> Iterator[TableFile]:
                         " written"
                     )
                 there = [name for name in wanted if name in table.names]
-                for batch in table.read([table.names.index(name) for name in there]):
+                for batch in table.read([table.names.index(name) for name in there], here):
                     yield pa.RecordBatch.from_arrays(
                         [
                             batch.column(there.index(name))
@@ -272,7 +280,14 @@ def _directory(source: Path) -> Iterator[TableFile]:
             row -= rows
         return f"row {row}"
 
-    yield TableFile(names, read, place=place)
+    def groups() -> list[int]:
+        return [rows for part in parts for rows in _rows_of_groups(pq.read_metadata(part))]
+
+    yield TableFile(names, read, place=place, groups=groups)
+
+
+def _rows_of_groups(metadata: Any) -> list[int]:
+    return [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
 
 
 def _is_hidden(part: Path, source: Path) -> bool:

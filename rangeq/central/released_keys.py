@@ -163,10 +163,11 @@ class KeysEstimate:
         """What may have been left out, in words."""
         rule = self._released.rule
         least, most = rule.from_users(0.05), rule.from_users(0.95)
+        fewer = f", of fewer than {least} of less than 5 %" if least > 1 else ""
         return (
-            f"Keys of {most} users or more are kept with a probability of 95 % or more, of fewer"
-            f" than {least} of less than 5 %. Other keys and their users are left out: how many is"
-            " not said. Of keys that were hardly kept numbers are too large on average."
+            f"Keys of {most} users or more are kept with a probability of 95 % or more{fewer}."
+            " Other keys and their users are left out: how many is not said. Of keys that were"
+            " hardly kept numbers are too large on average."
         )
 
     def answer(self, where: Any) -> Answer:

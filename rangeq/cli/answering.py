@@ -208,6 +208,12 @@ class EstimateSource(NamedTuple):
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """The picture of the attributes that are asked about, or of all."""
+        schema, numbers = self.estimate.schema, self.estimate.numbers
+        groups = [name for name in schema.names if name not in numbers]
+        if numbers and groups and not asked:
+            mean = AskedText("mean", numbers[0])
+            each = by_labels([mean], groups, schema)
+            return self.compared(mean, listed(groups), each, self.answers(each))
         names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
@@ -408,9 +414,8 @@ class EstimateSource(NamedTuple):
         """The quantiles of an attribute and their intervals, None where these are not known."""
         attribute = self.estimate.schema[name]
         if attribute.ordered and not (conditions or self.estimate.has_quantiles):
-            raise InvalidQuestion(
-                f"{self.name} has no quantiles; for these: mechdesign protocol quantiles"
-            )
+            instead = "curate --quantile" if self.estimate.numbers else "protocol quantiles"
+            raise InvalidQuestion(f"{self.name} has no quantiles; for these: mechdesign {instead}")
         if attribute.ordered and not isinstance(attribute, Ordered):
             raise InvalidQuestion(f"quantiles are of at most {MOST_ITEMS} items here")
         wanted = np.array(phis)

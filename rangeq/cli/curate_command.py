@@ -204,6 +204,8 @@ def _keys(
     for name in ("quantile", "strategy", "workload", "users", "adaptive", "save_strategy"):
         if getattr(options, name):
             raise ValueError(f"keys are a release of their own: leave out --{name}")
+    if options.rho is not None:
+        raise ValueError("keys that nobody listed take --epsilon and --delta, not --rho")
     if options.delta is None:
         raise ValueError(f"{schema.names[0]} has no list of labels: which are there takes --delta")
     rules = key_rules(options.epsilon, options.delta, options.max_rows)
@@ -448,6 +450,9 @@ def _policies(schema: Schema) -> Iterator[str]:
     skipping = [attribute.name for attribute in schema if attribute.skips]
     if skipping:
         yield f"rows without {listed(skipping)} are left out: how many is not said"
-    clipping = [attribute.name for attribute in schema if attribute.outside == "clip"]
+    outside = {attribute.name: attribute for attribute in schema if attribute.outside == "clip"}
+    clipping = [name for name, attribute in outside.items() if not isinstance(attribute, Text)]
+    if len(clipping) < len(outside):
+        yield "texts that are too long are cut short: how many is not said"
     if clipping:
         yield f"values outside of {listed(clipping)} are in the end bins: how many is not said"

@@ -543,6 +543,8 @@ def test_means_of_groups_are_told_and_drawn(summed, capsys, tmp_path):
         assert all(row["low"] <= row["value"] <= row["high"] for row in told)
         assert told[0]["unit"] == ("(years)^2" if question == "--variance" else "years")
         assert f"{question[2:]} age by sex" in (tmp_path / "a.svg").read_text()
+    assert main(["query", "a.release", "--plot", "b.svg"]) == 0
+    assert "mean age by sex" in (tmp_path / "b.svg").read_text()
 
 
 def test_sums_are_spent_from_a_ledger_once(summed, tmp_path):
@@ -690,6 +692,7 @@ def test_keys_cost_epsilon_and_delta(curate, tmp_path):
     ("more", "attributes", "message"),
     [
         ([], ["word"], "takes --delta"),
+        (["--rho", "1"], ["word"], "not --rho"),
         (["--delta", "1e-6"], ["word", "sex"], "one attribute of the kind text"),
         (["--delta", "1e-6", "--mechanism", "tree"], ["word"], "here there are optimal, gaussian"),
         (["--delta", "1e-6", "--quantile", "0.5"], ["word"], "leave out --quantile"),
@@ -700,10 +703,15 @@ def test_keys_cost_epsilon_and_delta(curate, tmp_path):
         (["--delta", "1e-6", "--person", "whose"], ["word"], "whose"),
     ],
 )
-def test_wrong_keys(curate, more, attributes, message, tmp_path):
+def test_wrong_keys(curate, more, attributes, message, tmp_path, capsys):
     towns(50).to_csv("people.csv", index=False)
     found = sorted(path.name for path in tmp_path.iterdir())
-    code, _, err = curate(*more, attributes=attributes)
+    if "--rho" in more:
+        given = ["people.csv", "--schema", "people.toml", "--out", "a.release", *more]
+        code = main(["curate", *given, "--attribute", "word"])
+        err = capsys.readouterr().err
+    else:
+        code, _, err = curate(*more, attributes=attributes)
     assert (code, err.count("\n")) == (2, 1)
     assert message in err
     assert sorted(path.name for path in tmp_path.iterdir()) == found
