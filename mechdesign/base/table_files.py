@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -247,7 +248,8 @@ def _directory(source: Path) -> Iterator[TableFile]:
         for part in parts:
             here = None
             if only is not None:
-                number = pq.read_metadata(part).num_row_groups
+                status = part.stat()
+                number = _number_of_groups(part, status.st_size, status.st_mtime_ns)
                 here = [group - before for group in only if before <= group < before + number]
                 before += number
                 if not here:
@@ -284,6 +286,12 @@ def _directory(source: Path) -> Iterator[TableFile]:
         return [rows for part in parts for rows in _rows_of_groups(pq.read_metadata(part))]
 
     yield TableFile(names, read, place=place, groups=groups)
+
+
+@lru_cache(maxsize=1 << 14)  # a process reads some groups of a directory after the other
+def _number_of_groups(part: Path, size: int, changed: int) -> int:
+    """The groups of rows of a file, which is known by its size and when it was changed."""
+    return int(pq.read_metadata(part).num_row_groups)
 
 
 def _rows_of_groups(metadata: Any) -> list[int]:
