@@ -24,6 +24,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -181,7 +182,10 @@ def of_peer(python: str, script: str, *arguments: Any) -> list[Any]:
     """What a peer released."""
     environment = {**os.environ, "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
     given = [python, "-c", script, *map(str, arguments)]
-    ran = subprocess.run(given, capture_output=True, text=True, env=environment, check=False)
+    with tempfile.TemporaryDirectory() as where:  # Spark leaves tables where it runs
+        ran = subprocess.run(
+            given, capture_output=True, text=True, env=environment, cwd=where, check=False
+        )
     if ran.returncode:
         raise SystemExit(f"{python} failed:\n{ran.stderr[-2000:]}")
     found: list[Any] = json.loads(ran.stdout.strip().splitlines()[-1])
@@ -284,7 +288,12 @@ def main() -> None:
         parser.add_argument(f"--{name}", metavar="PYTHON")
     options = parser.parse_args()
     one_core()
-    pythons = {name: getattr(options, name) for name in PEERS if getattr(options, name)}
+    # Absolute, as peers run elsewhere
+    pythons = {
+        name: str(Path(shutil.which(given) or given).absolute())
+        for name in PEERS
+        if (given := getattr(options, name))
+    }
     rows: list[list[str]] = []
     logs: list[float] = []
     with tempfile.TemporaryDirectory() as where:

@@ -157,10 +157,12 @@ def applied(
     options : ReadOptions, optional
         As for `blocks`.
     workers : int, default 1
-        Processes of this machine that call it, while this one reads.
+        Processes of this machine that call it, while this one reads; Parquet files they read
+        themselves.
     client : dask.distributed.Client, optional
-        Its workers call it instead; of a DataFrame of Dask they make the blocks, its partitions,
-        too. A call that was lost with its worker is made again, and counts once.
+        Its workers call it instead: of a DataFrame of Dask they make the blocks, its partitions,
+        too, and Parquet files they read at the same path. A call that was lost with its worker is
+        made again, and counts once.
 
     Yields
     ------
@@ -179,7 +181,9 @@ def applied(
     is_file, before = isinstance(path, (str, os.PathLike)), 0
     table: Any = path
     called: Callable[[Any], tuple[int, list[T]]] = partial(_sized, function)
-    pieces = _pieces(Path(path), options) if is_file and (workers > 1 or client) else None
+    pieces = (
+        _pieces(Path(path), options) if is_file and (workers > 1 or client is not None) else None
+    )
     parts: Iterator[Any]
     if pieces is not None:
         called = partial(_of_groups, function, Path(path).absolute(), tuple(columns), options)

@@ -174,9 +174,32 @@ class TableAnswers(ABC):
         ValueError
             For a confidence outside of (0, 1).
         """
-        # The wider of the normal and the Laplace quantile, in deviations
-        z = max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
-        return z * deviation + 0.5
+        return self.deviations(confidence) * deviation + self.step / 2
+
+    @property
+    def step(self) -> float:
+        """The step between answers, in users: 1, as noise is in whole users."""
+        return 1.0
+
+    def deviations(self, confidence: float) -> float:
+        """Return how many standard deviations an interval reaches from its answer.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+            The wider of the normal and the Laplace quantile.
+
+        Raises
+        ------
+        ValueError
+            For a confidence outside of (0, 1).
+        """
+        return max(normal_quantile(confidence), -math.log1p(-confidence) / math.sqrt(2))
 
     def cdf(self, attribute: str | int | None = None) -> Floats:
         """Return every prefix along an attribute over the estimated total, ending with 1.

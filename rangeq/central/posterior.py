@@ -188,8 +188,12 @@ class PosteriorEstimate(TableAnswers):
     def _errors(self) -> Errors:
         return self._own
 
-    def half_width(self, deviation: Any, confidence: float) -> Any:
-        return normal_quantile(confidence) * deviation
+    @property
+    def step(self) -> float:
+        return 0.0
+
+    def deviations(self, confidence: float) -> float:
+        return normal_quantile(confidence)
 
     def box_sums(self, first: Integers, last: Integers) -> Floats:
         places = np.arange(len(first))

@@ -151,7 +151,7 @@ class Release:
     def __post_init__(self) -> None:
         if self.sums is not None and self.sums.schema != self.schema:
             raise ValueError("the sums are of other attributes than the schema has")
-        mechanism = _settled(self._cells, self.mechanism)
+        mechanism = _settled(_cells_of(self.schema, self.sums), self.mechanism)
         given = [np.asarray(level) for level in self.levels]
         if [level.shape for level in given] != _shapes(mechanism) or any(
             level.dtype.kind != "i" for level in given
@@ -203,13 +203,12 @@ class Release:
             As for `Release` and `CentralMechanism.release`; nothing was drawn.
         """
         settled: Releasing
+        cells = _cells_of(schema, told.get("sums"))
         if isinstance(mechanism, AdaptiveMarginals):
-            _require_cells(cells_along(schema, LARGEST_MARGINALS), mechanism.sizes)
+            _require_cells(cells, mechanism.sizes)
             settled, noisy = mechanism.measured(counts, rng)
             levels = [noisy]
         else:
-            sums = told.get("sums")
-            cells = cells_along(schema, LARGEST_MARGINALS) if sums is None else sums.sizes
             settled = _settled(cells, mechanism)
             if isinstance(settled, MatrixMechanism):
                 levels = [settled.noisy_numbers(counts, rng)]
@@ -220,13 +219,6 @@ class Release:
             else:
                 levels = settled.noisy_levels(counts, rng)
         return cls(schema, settled, levels, rng is not None, **told)
-
-    @property
-    def _cells(self) -> tuple[int, ...]:
-        """The number of cells along each attribute."""
-        if self.sums is not None:
-            return self.sums.sizes
-        return cells_along(self.schema, LARGEST_MARGINALS)
 
     @cached_property
     def estimate(self) -> SurveyEstimate:
@@ -349,8 +341,7 @@ class ReleasedEstimate(SurveyEstimate):
         return (*own, f"Rows are counted, not people: of each person up to {self._rows} rows.")
 
     def _deviations(self, confidence: float) -> float:
-        half = self.estimate.half_width
-        return float(half(1.0, confidence) - half(0.0, confidence))
+        return self.estimate.deviations(confidence)
 
     def fitted(self) -> SurveyEstimate:
         return self._fitted
@@ -498,6 +489,11 @@ def _settled(cells: tuple[int, ...], mechanism: Releasing) -> Releasing:
     return replace(mechanism, **changes) if changes else mechanism
 
 
+def _cells_of(schema: Schema, sums: GroupedSums | None) -> tuple[int, ...]:
+    """The number of cells along each attribute of what is released."""
+    return cells_along(schema, LARGEST_MARGINALS) if sums is None else sums.sizes
+
+
 def _require_cells(sizes: tuple[int, ...], cells: tuple[int, ...]) -> None:
     if sizes != cells:
         raise ValueError(
@@ -549,7 +545,7 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     sums = None
     if "numbers" in header:
         sums = GroupedSums(schema, header["numbers"], header["squares"])
-    sizes = cells_along(schema, LARGEST_MARGINALS) if sums is None else sums.sizes
+    sizes = _cells_of(schema, sums)
     # Before anything is made of so many cells
     content = header["mechanism"]
     numbers = np.frombuffer(body[: len(body) // 8 * 8], dtype="<i8").astype(np.int64)

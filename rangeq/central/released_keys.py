@@ -119,7 +119,7 @@ class KeysOfPersons:
         encoded = self._schema.encode(table)
         keys, places = np.unique(encoded.columns[0].astype(str), return_inverse=True)
         codes = [self._codes.setdefault(key, len(self._codes)) for key in keys.tolist()]
-        items = np.array(codes, dtype=np.int64)[places] if len(codes) else places.astype(np.int64)
+        items = np.array(codes, dtype=np.int64)[places]
         self._rows.add(persons, encoded._replace(columns=(items,)))
 
     def counts(self) -> dict[str, int]:
@@ -195,15 +195,14 @@ class KeysEstimate:
         if unknown is not None:
             raise InvalidQuestion(f"the key {shown(unknown)} is not among those that were kept")
         places = np.array([self._places[key] for key in wanted], dtype=np.int64)
-        places = places.reshape(given.shape)
-        rule, values = self._released.rule, self._values[places]
+        rule, shape = self._released.rule, given.shape
 
         def interval(confidence: float) -> ConfidenceInterval:
-            low, high = rule.interval(self._numbers, confidence)
-            return ConfidenceInterval(low[places], high[places])
+            ends = rule.interval(self._numbers[places], confidence)
+            return ConfidenceInterval(*(end.reshape(shape) for end in ends))
 
-        variance = np.full(places.shape, rule.deviation**2)
-        return Answer(values, variance, _interval=interval)
+        variance = np.full(shape, rule.deviation**2)
+        return Answer(self._values[places].reshape(shape), variance, _interval=interval)
 
 
 @dataclass(frozen=True)

@@ -166,8 +166,12 @@ class StreamEstimate(CentralEstimate):
     def weighted(self, weights: Sequence[Floats]) -> float:
         return float(weights[0] @ self._cells)
 
-    def half_width(self, deviation: Any, confidence: float) -> Any:
-        return normal_quantile(confidence) * deviation
+    @property
+    def step(self) -> float:
+        return 0.0
+
+    def deviations(self, confidence: float) -> float:
+        return normal_quantile(confidence)
 
 
 class CountStream:

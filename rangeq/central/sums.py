@@ -35,6 +35,7 @@ from rangeq.central.inputs import (
     LARGEST_MARGINALS,
     MarginalCounts,
     cells_along,
+    flat_cells,
 )
 from rangeq.central.matrix_mechanism.design import entry_bits
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
@@ -264,17 +265,14 @@ class GroupedSums:
             encoded = table if isinstance(table, Encoded) else self.encode(table)
             columns = [np.asarray(column, dtype=np.int64) for column in encoded.columns]
             for k, name in enumerate(self.added):
-                taken = columns[groups + k]
-                base = np.zeros_like(taken)
-                for place in range(groups):
-                    base = base * self.sizes[place] + columns[place]
-                base *= self.sizes[groups + k]
-                steps = self.steps(name)
+                taken, steps = columns[groups + k], self.steps(name)
                 apart = taken > steps
-                np.add.at(totals[k], (base + taken - steps - 1 + self.places)[apart], parts[k])
+                first = np.where(apart, taken - steps - 1 + self.places, 0)
+                cells = flat_cells([*columns[:groups], first], shapes[k])
+                np.add.at(totals[k], cells[apart], parts[k])
                 shared = self._shared(taken[~apart] / steps, parts[k])
                 for place, share in enumerate(shared):
-                    np.add.at(totals[k], base[~apart] + place, share)
+                    np.add.at(totals[k], cells[~apart] + place, share)
         tables_of = zip(self.views, totals, shapes, strict=True)
         return MarginalCounts(
             self.sizes,

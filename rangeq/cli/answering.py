@@ -24,12 +24,8 @@ from rangeq.cli.where_text import where_of
 #: Of an ordered attribute with at most so many items each is told, and not only the deciles.
 FEW = 16
 
-_OF_VALUES = (
-    "quantile ",
-    "mean ",
-    "sum ",
-    "variance ",
-)  # questions about the users who have a value
+# Questions about the users who have a value.
+_OF_VALUES = ("quantile ", "mean ", "sum ", "variance ")
 
 
 #: What every answer from such a release says.
@@ -136,12 +132,18 @@ class EstimateSource(NamedTuple):
 
     def _usual_numbers(self) -> list[AskedText]:
         """Return what is asked of numbers of which sums and means are known: by their groups."""
-        schema, numbers = self.estimate.schema, self.estimate.numbers
-        groups = [name for name in schema.names if name not in numbers]
-        means = [AskedText("mean", name) for name in numbers]
-        if not groups:
+        means = [AskedText("mean", name) for name in self.estimate.numbers]
+        if not self._groups:
             return means
-        return [AskedText("marginal", "", (*groups,)), *by_labels(means, groups, schema)]
+        return [
+            AskedText("marginal", "", self._groups),
+            *by_labels(means, self._groups, self.schema),
+        ]
+
+    @property
+    def _groups(self) -> tuple[str, ...]:
+        """The attributes of which more is known than sums and means."""
+        return tuple(name for name in self.schema.names if name not in self.estimate.numbers)
 
     def _usual_of(self, one: Attribute) -> Iterator[AskedText]:
         """Return what is asked of an attribute where nothing is asked."""
@@ -208,12 +210,10 @@ class EstimateSource(NamedTuple):
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """The picture of the attributes that are asked about, or of all."""
-        schema, numbers = self.estimate.schema, self.estimate.numbers
-        groups = [name for name in schema.names if name not in numbers]
-        if numbers and groups and not asked:
-            mean = AskedText("mean", numbers[0])
-            each = by_labels([mean], groups, schema)
-            return self.compared(mean, listed(groups), each, self.answers(each))
+        if self.estimate.numbers and self._groups and not asked:
+            mean = AskedText("mean", self.estimate.numbers[0])
+            each = by_labels([mean], self._groups, self.schema)
+            return self.compared(mean, listed(self._groups), each, self.answers(each))
         names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
 
@@ -228,13 +228,12 @@ class EstimateSource(NamedTuple):
         ]
         if not pairs:
             raise ValueError("--plot with --by draws a question whose answers have intervals")
-        kind = "" if one.kind == "where" else f"{one.kind} "
         return groups(
             [label for label, _ in pairs],
             [row.value for _, row in pairs],
             ([row.low for _, row in pairs], [row.high for _, row in pairs]),
             measure=pairs[0][1].unit,
-            title=f"{kind}{one.text.strip()} by {by}",
+            title=f"{self._question(one)} by {by}",
             confidence=self.confidence,
         )
 
@@ -256,12 +255,8 @@ class EstimateSource(NamedTuple):
         return names[place_of(text.strip(), names)]
 
     def _row(self, question: str, told: _Told) -> AnswerRow:
-        error = low = high = None
-        with suppress(UnknownVariance):
-            error = plain(np.sqrt(told.answer.variance))
-        with suppress(UnknownVariance):
-            low, high = map(plain, told.answer.interval(self.confidence))
-        return AnswerRow(question, told.answer.value, error, low, high, told.unit, told.within)
+        value, error, low, high = self._numbers_of(told.answer)
+        return AnswerRow(question, value, error, low, high, told.unit, told.within)
 
     def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
@@ -293,7 +288,7 @@ class EstimateSource(NamedTuple):
             isinstance(condition, Span) and bool(condition.first % 1 or condition.last % 1)
             for condition in asked
         )
-        return _Told(self.estimate.shares(answer) if self.shares else answer, self._unit, cut)
+        return _Told(self._scaled(answer), self._unit, cut)
 
     def _single(self, one: AskedText) -> _Told:
         return self._where(one.text) if one.kind == "where" else self._mean(one)
@@ -301,6 +296,7 @@ class EstimateSource(NamedTuple):
     def beside(self, asked: Sequence[AskedText], group: str, over: bool) -> list[AnswerRow]:
         """The answers of `by_labels` beside those about one group: less it, or over it."""
         known = {(one.kind, one.of, one.group): one for one in asked}
+        told: dict[tuple[str, str], _Told] = {}  # of the group
         rows = []
         for one in asked:
             if one.kind == "quantile":
@@ -311,14 +307,17 @@ class EstimateSource(NamedTuple):
                 raise InvalidQuestion(f"there is no group {shown(group)} among {listed(groups)}")
             if one is other:
                 continue
-            first, second = self._single(one), self._single(other)
+            if (one.kind, one.of) not in told:
+                told[one.kind, one.of] = self._single(other)
+            first, second = self._single(one), told[one.kind, one.of]
             if over:
                 answer = ratio(first.answer, second.answer)
             else:
                 answer = difference(first.answer, second.answer, self._both(one, other))
             unit = "times" if over else first.unit
             question = f"{self._question(one)} {'over' if over else 'less'} {group}"
-            rows.append(self._row(question, _Told(answer, unit, first.within or second.within)))
+            within = first.within or second.within
+            rows.append(self._row(question, _Told(answer, unit, within)))
         return rows
 
     def _both(self, one: AskedText, other: AskedText) -> Answer | None:
@@ -332,7 +331,7 @@ class EstimateSource(NamedTuple):
         (name,) = apart
         with suppress(InvalidQuestion, UnanswerableQuery, UnknownVariance):
             together = self.estimate.answer({**first, name: [first[name], second[name]]})
-            together = self.estimate.shares(together) if self.shares else together
+            together = self._scaled(together)
             together.variance  # noqa: B018  which may not be known
             return together
         return None
@@ -361,10 +360,12 @@ class EstimateSource(NamedTuple):
     def _unit(self) -> str:
         return FRACTION if self.shares else self.estimate.measure
 
-    def _told(self, answer: Answer) -> list[Any]:
+    def _scaled(self, answer: Answer) -> Answer:
+        """An answer in users, in fractions of them if these are asked for."""
+        return self.estimate.shares(answer) if self.shares else answer
+
+    def _numbers_of(self, answer: Answer) -> list[Any]:
         """The value, its standard error and its interval: None where they are not known."""
-        if self.shares:
-            answer = self.estimate.shares(answer)
         numbers: list[Any] = [answer.value, None, None, None]
         with suppress(UnknownVariance):
             numbers[1] = np.sqrt(answer.variance)
@@ -455,7 +456,7 @@ class EstimateSource(NamedTuple):
             raise self._advised(refusal, names) from None
         columns = [
             [None] * np.size(answer.value) if number is None else np.ravel(number).tolist()
-            for number in self._told(answer)
+            for number in self._numbers_of(self._scaled(answer))
         ]
         labels = product(*map(self.estimate.item_labels, names))
         for values, value, error, low, high in zip(labels, *columns, strict=True):

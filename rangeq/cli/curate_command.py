@@ -122,10 +122,10 @@ def run_curate(options: argparse.Namespace) -> None:
     if options.strategy not in (None, "best"):
         for target in filter(None, (options.out, options.save_strategy)):
             check_apart(target, Path(options.strategy))
-    sums = _sums(options)
+    known = Schema.load(options.schema)
+    sums = _sums(options, known)
     if sums is None and not options.attribute:
         raise ValueError("what is to be released: --attribute, or --mean")
-    known = Schema.load(options.schema)
     schema = known.project(options.attribute) if sums is None else sums.schema
     ledger = ledger_of(options)
     options.workers = whole(options.workers or 1, "--workers", 1, what="a number of processes")
@@ -267,7 +267,7 @@ def _counted(
         return count([])
 
 
-def _sums(options: argparse.Namespace) -> GroupedSums | None:
+def _sums(options: argparse.Namespace, known: Schema) -> GroupedSums | None:
     """What is counted for sums and means; ValueError for options that contradict it."""
     numbers = [*dict.fromkeys([*options.mean, *options.sum, *options.variance])]
     if not numbers:
@@ -283,8 +283,7 @@ def _sums(options: argparse.Namespace) -> GroupedSums | None:
     both = next((name for name in by if name in numbers), None)
     if both is not None:
         raise ValueError(f"--by {both}: it is grouped by, and added up: say it in one of them")
-    schema = Schema.load(options.schema).project([*by, *numbers])
-    return GroupedSums(schema, len(numbers), bool(options.variance))
+    return GroupedSums(known.project([*by, *numbers]), len(numbers), bool(options.variance))
 
 
 def _of_numbers(

@@ -24,18 +24,6 @@ from rangeq import HierarchicalHistogram
 from tests.frequency.storage.dying import Dying
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    place = str(tmp_path_factory.mktemp("dask"))
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=place
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
-
-
 def values(domain, n):
     return np.random.default_rng(1).integers(0, domain, n)
 

@@ -474,12 +474,17 @@ class MatrixEstimate(CentralEstimate):
         """
         return whole_counts(self.nonnegative())
 
-    def half_width(self, deviation: Any, confidence: float) -> Any:
+    @property
+    def step(self) -> float:
         if isinstance(self.mechanism.noise, DiscreteGaussian):
-            return normal_quantile(confidence) * deviation  # answers are sums of normal noise
+            return 0.0
         # Noise is in whole users over the weights
-        weights = self.mechanism.strategy.whole_weights.values()
-        return super().half_width(deviation, confidence) - 0.5 + 0.5 / min(weights, default=1)
+        return 1 / min(self.mechanism.strategy.whole_weights.values(), default=1)
+
+    def deviations(self, confidence: float) -> float:
+        if isinstance(self.mechanism.noise, DiscreteGaussian):
+            return normal_quantile(confidence)  # answers are sums of normal noise
+        return super().deviations(confidence)
 
     @property
     def counts(self) -> Floats:

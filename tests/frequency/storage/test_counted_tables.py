@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from distributed import Client, LocalCluster
 
 from frequency.exceptions import UnknownColumn, WorkersLost
 from frequency.schema import Boolean, Categorical, Numeric, Schema, Text
@@ -64,18 +63,6 @@ def same(first, second):
         assert first.parts == second.parts
         return all((first.tables[v] == second.tables[v]).all() for v in first.tables)
     return first == second if isinstance(first, dict) else (first == second).all()
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory):
-    place = str(tmp_path_factory.mktemp("dask"))
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", local_directory=place
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
 
 
 @pytest.mark.parametrize("kind", COUNTS)
