@@ -25,13 +25,13 @@ from .matrix_mechanism.strategy import Strategy, UnanswerableQuery
 from .matrix_mechanism.strategy_file import load_strategy, save_strategy
 from .matrix_mechanism.workload import InvalidWorkload, Workload
 from .mechanism import LEAST_EPSILON, Budget, CentralMechanism
-from .persons import RowsOfPersons, for_each_row
+from .persons import NumbersOfRows, RowsOfPersons, for_each_row
 from .posterior import NoPosterior, PosteriorEstimate
 from .quantile_release import QuantileRelease, TreeQuantiles, quantiles
 from .region_release import RegionEstimate, RegionRelease, RegionStatement, release_regions
 from .regions import Region, Regions
 from .release import Release, load_release
-from .released_keys import KeysOfPersons, ReleasedKeys, count_keys
+from .released_keys import DistinctValues, KeysOfPersons, ReleasedKeys, count_keys
 from .released_quantiles import ReleasedQuantiles
 from .stream import CountStream, StreamEstimate
 from .sums import GroupedSums
@@ -50,6 +50,7 @@ __all__ = [
     "ConfidenceInterval",
     "CountStream",
     "DenseStrategy",
+    "DistinctValues",
     "GaussianKeys",
     "GroupedSums",
     "Hierarchy",
@@ -64,6 +65,7 @@ __all__ = [
     "MatrixMechanism",
     "NoPosterior",
     "Number",
+    "NumbersOfRows",
     "OptimalKeys",
     "PosteriorEstimate",
     "ProductStrategy",

@@ -63,15 +63,16 @@ from rangeq.central.matrix_mechanism.strategy_file import (
     strategy_numbers,
 )
 from rangeq.central.mechanism import CentralMechanism
-from rangeq.central.persons import LARGEST_ROWS, unit_of
+from rangeq.central.persons import LARGEST_ROWS, checked_groups, squared_change, unit_of
 from rangeq.central.posterior import NoPosterior
 from rangeq.central.released_keys import ReleasedKeys
 from rangeq.central.released_quantiles import ReleasedQuantiles
 from rangeq.central.sums import MOST_ADDED, GroupedSums
 
 #: What the header of a file says that it is; version 1 does not say whether draws were seeded.
-#: Version 3 is of tables with several rows a person, and version 4 of sums of numbers.
-KIND, VERSION, OF_PERSONS, OF_NUMBERS = "release", 2, 3, 4
+#: Version 3 is of tables with several rows a person, version 4 of sums of numbers, and version 5 of
+#: persons in several groups, and of numbers of different values.
+KIND, VERSION, OF_PERSONS, OF_NUMBERS, OF_GROUPS = "release", 2, 3, 4, 5
 
 _MECHANISMS = {kind.__name__: kind for kind in (CentralFlat, Hierarchy, Wavelet)}
 
@@ -98,6 +99,21 @@ _PERSON = {"rows": whole_number(0, LARGEST_ROWS), "delta": optional(FRACTION_TEX
 
 # How many attributes are numbers that are added up, and whether their squares are, too.
 _SUMS = {"numbers": whole_number(1, MOST_ADDED), "squares": FLAG}
+
+MEASURES = ("users", "values")  #: What is counted: see `Release`.
+
+# The same, perhaps none; of a person the most groups; and what is counted.
+_GROUPS = {
+    "numbers": whole_number(0, MOST_ADDED),
+    "squares": FLAG,
+    "groups": whole_number(1, LARGEST_ROWS),
+    "measure": one_of(*MEASURES),
+}
+
+_VERSIONS = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
+_VERSIONS[OF_PERSONS] = {**_VERSIONS[VERSION], **_PERSON}
+_VERSIONS[OF_NUMBERS] = {**_VERSIONS[OF_PERSONS], **_SUMS}
+_VERSIONS[OF_GROUPS] = {**_VERSIONS[OF_PERSONS], **_GROUPS}
 
 Releasing: TypeAlias = CentralMechanism | MatrixMechanism  #: What releases a histogram.
 
@@ -131,6 +147,12 @@ class Release:
         less.
     sums : GroupedSums, optional
         Of a release of sums and means of numbers: of this schema.
+    groups : int, default 1
+        Of how many groups the rows of a person are at most, with as many rows in each: combinations
+        of the groups of ``sums``, or cells, each measured apart from others. Then Gaussian noise is
+        in proportion to ``rows / groups**0.5``.
+    measure : {"users", "values"}, default "users"
+        What is counted: "values" of the different values of an attribute.
 
     Raises
     ------
@@ -147,11 +169,17 @@ class Release:
     rows: int = 0
     delta: Fraction | None = None
     sums: GroupedSums | None = None
+    groups: int = 1
+    measure: str = "users"
 
     def __post_init__(self) -> None:
         if self.sums is not None and self.sums.schema != self.schema:
             raise ValueError("the sums are of other attributes than the schema has")
+        if self.measure not in MEASURES:
+            raise ValueError(f"measure must be {listed(MEASURES)}, got {shown(self.measure)}")
         mechanism = _settled(_cells_of(self.schema, self.sums), self.mechanism)
+        if checked_groups(self.groups, self.rows) > 1:
+            _require_apart(mechanism, len(self.schema if self.sums is None else self.sums.groups))
         given = [np.asarray(level) for level in self.levels]
         if [level.shape for level in given] != _shapes(mechanism) or any(
             level.dtype.kind != "i" for level in given
@@ -190,7 +218,8 @@ class Release:
             None for the operating system's randomness; a generator's results can be repeated, and
             are not private.
         **told : as of `Release`
-            ``rows`` and ``delta`` of a table with several rows a person; ``sums``.
+            ``rows``, ``groups`` and ``delta`` of a table with several rows a person; ``sums``;
+            ``measure``.
 
         Returns
         -------
@@ -230,12 +259,14 @@ class Release:
             told = mechanism.estimate(levels)
         if self.sums is not None:
             return SumsEstimate(self.sums, told, self.rows)
-        return ReleasedEstimate(self.schema, told, "users", self.rows)
+        return ReleasedEstimate(self.schema, told, self.measure, self.rows)
 
     @property
     def promised(self) -> str:
         """What a release promises, and to whom, in few words."""
-        return f"{promised(self.mechanism, self.rows, self.delta)} for {unit_of(self.rows)}"
+        change = max(self.rows, 1), self.groups
+        unit = unit_of(self.rows, self.groups, "rows" if self.measure == "users" else "values")
+        return f"{promised(self.mechanism, *change, self.delta)} for {unit}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that `load` reads, replacing it in one step or not at all.
@@ -247,22 +278,26 @@ class Release:
         path : str or os.PathLike
             Where; what is there is replaced.
         """
+        version = OF_PERSONS if self.rows else VERSION
+        if self.sums is not None:
+            version = OF_NUMBERS
+        if self.groups > 1 or self.measure != "users":
+            version = OF_GROUPS
+        told = {
+            "rows": self.rows,
+            "delta": _PERSON["delta"].write(self.delta),
+            "numbers": 0 if self.sums is None else self.sums.numbers,
+            "squares": self.sums is not None and self.sums.squares,
+            "groups": self.groups,
+            "measure": self.measure,
+        }
         header = {
             "kind": KIND,
-            "version": OF_NUMBERS
-            if self.sums is not None
-            else OF_PERSONS
-            if self.rows
-            else VERSION,
+            "version": version,
             **_header(self.schema, self.mechanism),
             "reproducible": self.reproducible,
+            **{name: told[name] for name in _VERSIONS[version] if name in told},
         }
-        if self.rows or self.sums is not None:
-            header["rows"] = self.rows
-            header["delta"] = _PERSON["delta"].write(self.delta)
-        if self.sums is not None:
-            header["numbers"] = self.sums.numbers
-            header["squares"] = self.sums.squares
         numbers = list(self.levels)
         if isinstance(self.mechanism, MatrixMechanism):
             numbers += strategy_numbers(self.mechanism)
@@ -292,10 +327,7 @@ class Release:
         with opened(path) as stream:
             message = stream.read()
         with intact(path, "no release"):
-            versions = {1: _FIELDS, VERSION: {**_FIELDS, "reproducible": FLAG}}
-            versions[OF_PERSONS] = {**versions[VERSION], **_PERSON}
-            versions[OF_NUMBERS] = {**versions[OF_PERSONS], **_SUMS}
-            return _release_of(*unsealed(message, KIND, versions))
+            return _release_of(*unsealed(message, KIND, _VERSIONS))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
@@ -304,6 +336,7 @@ class Release:
             (
                 (release.schema, release.mechanism, release.reproducible),
                 (release.rows, release.delta, release.sums),
+                (release.groups, release.measure),
             )
             for release in (self, other)
         )
@@ -336,6 +369,9 @@ class ReleasedEstimate(SurveyEstimate):
 
     def caveats(self, several: bool = False) -> tuple[str, ...]:
         own = super().caveats(several)
+        if self.measure == "values":
+            among = ", in several groups in each" if len(self.schema) > 1 else ""
+            return (*own, f"Different values are counted{among}, and not users.")
         if self._rows < 2:
             return own
         return (*own, f"Rows are counted, not people: of each person up to {self._rows} rows.")
@@ -428,20 +464,21 @@ class SumsEstimate(ReleasedEstimate):
         raise InvalidQuestion("sums and means are no distribution that rows could be drawn from")
 
 
-def promised(mechanism: Releasing, rows: int = 0, delta: Fraction | None = None) -> str:
+def promised(
+    mechanism: Releasing, rows: int = 1, groups: int = 1, delta: Fraction | None = None
+) -> str:
     """Say what a release promises, in few words: for a person with so many rows, or for a row."""
-    most = max(rows, 1)
     if isinstance(mechanism, CentralMechanism):
-        return f"epsilon {brief(most * mechanism.given_epsilon)}"
+        return f"epsilon {brief(rows * mechanism.given_epsilon)}"
     promise = mechanism.promise
     if isinstance(promise, ZCDP):
+        rho = squared_change(rows, groups) * promise.rho
         if delta is None:
-            return f"rho {brief(most**2 * promise.rho)}"
-        loss = GaussianLoss(2 * most**2 * promise.rho)
-        return f"epsilon {brief(loss.epsilon(delta))}, delta {brief(delta)}"
+            return f"rho {brief(rho)}"
+        return f"epsilon {brief(GaussianLoss(2 * rho).epsilon(delta))}, delta {brief(delta)}"
     if isinstance(promise, ApproximateDP):
         return f"epsilon {brief(promise.epsilon)}, delta {brief(promise.delta)}"
-    return f"epsilon {brief(most * promise.epsilon)}"
+    return f"epsilon {brief(rows * promise.epsilon)}"
 
 
 def load_release(path: str | os.PathLike[str]) -> Release | ReleasedQuantiles | ReleasedKeys:
@@ -501,6 +538,14 @@ def _require_cells(sizes: tuple[int, ...], cells: tuple[int, ...]) -> None:
         )
 
 
+def _require_apart(mechanism: Releasing, groups: int) -> None:
+    """Check that every number that is measured is of one combination of the first attributes."""
+    views = getattr(getattr(mechanism, "strategy", None), "whole_weights", {})
+    first = set(range(groups))
+    if not views or any(not first <= set(view) for view in views):
+        raise ValueError("groups of a person are for tables of all groups, and for nothing else")
+
+
 def _shapes(mechanism: Releasing) -> list[tuple[int, ...]]:
     """Return the shapes of the levels; (0,) of one that is not asked."""
     if isinstance(mechanism, MatrixMechanism):
@@ -543,7 +588,7 @@ def _header(schema: Schema, mechanism: Releasing) -> dict[str, Any]:
 def _release_of(header: dict[str, Any], body: memoryview) -> Release:
     schema = Schema.of_content(header["schema"])
     sums = None
-    if "numbers" in header:
+    if header.get("numbers"):
         sums = GroupedSums(schema, header["numbers"], header["squares"])
     sizes = _cells_of(schema, sums)
     # Before anything is made of so many cells
@@ -568,6 +613,7 @@ def _release_of(header: dict[str, Any], body: memoryview) -> Release:
         raise ValueError(f"{len(numbers)} numbers, and its mechanism releases {ends[-1]}")
     parts = np.split(numbers, ends[:-1])
     levels = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+    told = {name: header[name] for name in ("rows", "groups", "measure") if name in header}
     delta = _PERSON["delta"].read(header.get("delta"))
     seeded = header.get("reproducible", False)
-    return Release(schema, mechanism, levels, seeded, header.get("rows", 0), delta, sums)
+    return Release(schema, mechanism, levels, seeded, delta=delta, sums=sums, **told)

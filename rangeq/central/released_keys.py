@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ import numpy.typing as npt
 
 from frequency.core import Answer, ConfidenceInterval
 from frequency.exceptions import InvalidQuestion
-from frequency.schema import Encoded, Schema, SurveyEstimate, Text
+from frequency.schema import Categorical, Encoded, Schema, SurveyEstimate, Text
+from frequency.schema.attribute import ItemAttribute
+from frequency.schema.column import Column
 from mechdesign.base import (
     ANYTHING,
     FLAG,
@@ -20,6 +23,7 @@ from mechdesign.base import (
     Document,
     Floats,
     Format,
+    Integers,
     brief,
     fraction,
     list_of,
@@ -30,7 +34,7 @@ from mechdesign.base import (
     whole_number,
 )
 from mechdesign.exceptions import MechanismError
-from rangeq.central.inputs import STORED_NUMBER
+from rangeq.central.inputs import STORED_NUMBER, cells_along
 from rangeq.central.keys import MOST_KEYS, RULES, KeyRule
 from rangeq.central.persons import RowsOfPersons, unit_of
 
@@ -104,7 +108,7 @@ class KeysOfPersons:
     def __init__(self, schema: Schema, most: int, rng: np.random.Generator | None = None) -> None:
         text_of(schema)
         self._schema, self._codes = schema, dict[str, int]()
-        self._rows = RowsOfPersons(most, rng, distinct=True)
+        self._rows = RowsOfPersons(most, rng, groups=most, by=1)
 
     def add(self, persons: Any, table: Any) -> None:
         """Take rows of a table.
@@ -135,6 +139,91 @@ class KeysOfPersons:
             numbers += np.bincount(kept.columns[0], minlength=len(numbers))
         each = zip(self._codes, numbers.tolist(), strict=True)
         return {key: number for key, number in each if number}
+
+
+class DistinctValues:
+    """How many different values of an attribute there are, by groups: exact, and private.
+
+    A row adds one value at most. Of persons with several rows so many pairs of a group and a value
+    count, drawn as by `RowsOfPersons`, and each adds one at most, all perhaps in the same group.
+
+    Parameters
+    ----------
+    schema : Schema
+        The attributes of groups, if any, and last the one whose values are told apart: texts, or
+        items that are single values. Missing values, and those outside, are none.
+    most : int, default 0
+        The most pairs of a person; 0: every row is a user.
+    rng : numpy.random.Generator, optional
+        As of `RowsOfPersons`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Another schema, or no such number.
+    """
+
+    def __init__(
+        self, schema: Schema, most: int = 0, rng: np.random.Generator | None = None
+    ) -> None:
+        *groups, last = schema
+        if isinstance(last, ItemAttribute) and not getattr(last, "single", True):
+            raise ValueError(f"{printable(last.name)} has bins, which are no different values")
+        told = Categorical(last.name, ["different values"], title=last.title)
+        #: Of what `counts` has: the groups, and an attribute with one label for the values.
+        self.schema = Schema([*groups, told])
+        self._sizes = cells_along(self.schema)
+        self._encode, self._last = schema.encode, last
+        self._codes, self._found = dict[str, int](), np.zeros((0, 2), dtype=np.int64)
+        self._rows = RowsOfPersons(most, rng, groups=most, by=2) if most else None
+
+    def add(self, table: Any, persons: Column | None = None) -> None:
+        """Take rows of a table.
+
+        Parameters
+        ----------
+        table : DataFrame, mapping or Encoded
+            The block.
+        persons : Column, optional
+            What names the person of each row, if persons may have several.
+        """
+        encoded = table if isinstance(table, Encoded) else self._encode(table)
+        *groups, values = encoded.columns
+        if not isinstance(self._last, ItemAttribute):
+            texts, places = np.unique(values.astype(str), return_inverse=True)
+            found = [self._codes.setdefault(text, len(self._codes)) for text in texts.tolist()]
+            values = np.where(texts == "", -1, np.array(found, dtype=np.int64))[places]
+        else:
+            values = np.where(values < self._last.bins, values, -1)
+        cells = np.ravel_multi_index(groups, self._sizes[:-1]) if groups else 0 * values
+        pairs = np.column_stack([cells, values])
+        told = values >= 0
+        pairs = pairs[told]
+        if self._rows is None:
+            self._unite(pairs)
+        elif persons is not None:
+            # Rows without a value take no place among those of a person that count
+            reports = np.ones(len(told), dtype=bool) if encoded.reports is None else encoded.reports
+            reports = reports.copy()
+            reports[reports] = told
+            self._rows.add(persons, Encoded(tuple(pairs.T), {}, 0, reports))
+
+    def _unite(self, pairs: Integers) -> None:
+        """Add pairs to those that are known."""
+        self._found = np.unique(np.concatenate([self._found, pairs]), axis=0)
+
+    def counts(self) -> Integers:
+        """Return the numbers of different values.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            Shape ``schema.sizes``.
+        """
+        for kept in self._rows.kept() if self._rows is not None else ():
+            self._unite(np.column_stack(kept.columns))
+        found = np.bincount(self._found[:, 0], minlength=math.prod(self._sizes))
+        return found.reshape(self._sizes)
 
 
 class KeysEstimate:
@@ -305,6 +394,28 @@ class ReleasedKeys(Document):
     def estimate(self) -> SurveyEstimate:
         """Answers about the keys that were kept, as numbers of users."""
         return SurveyEstimate(self.schema, KeysEstimate(self), "users")
+
+    @property
+    def categorical(self) -> Categorical:
+        """The attribute with the keys as its labels, and all other texts as another answer.
+
+        With it tables are released by keys that nobody listed: sums, or together with others.
+
+        Raises
+        ------
+        ValueError
+            No key was kept.
+        """
+        text = text_of(self.schema)
+        return Categorical(
+            text.name,
+            sorted(filter(None, self.labels)),
+            unit=text.unit,
+            title=text.title,
+            missing=text.missing,
+            missing_codes=text.missing_codes,
+            outside="item",
+        )
 
     @property
     def promised(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from frequency.schema import Ordered, Schema
+from frequency.schema import Numeric, Ordered, Schema
 from mechdesign import Privacy
 from mechdesign.base import (
     ANYTHING,
@@ -23,6 +23,7 @@ from mechdesign.base import (
     list_of,
     listed,
     one_of,
+    printable,
     set_fields,
     shown,
     whole,
@@ -175,6 +176,27 @@ class ReleasedQuantiles(Document):
     def values(self) -> npt.NDArray[Any]:
         """The middle of each quantile's bin, in the attribute's unit."""
         return self._values(0.5)
+
+    @property
+    def bounds(self) -> Numeric:
+        """The attribute with the least and the largest released value as bounds, which clip.
+
+        Where nobody knows in what bounds most numbers are, a quantile such as 0.01 and one such as
+        0.99 are released first, and sums and means within these.
+
+        Raises
+        ------
+        ValueError
+            The attribute is not numeric, or both are the same.
+        """
+        attribute = self.attribute
+        if not isinstance(attribute, Numeric):
+            raise ValueError(f"{printable(attribute.name)} is not numeric: it has no sums")
+        first, last = self.ends
+        bounds = {"low": first.min().item(), "high": last.max().item()}
+        return replace(
+            attribute, edges=None, bins=1, spacing="equal", outside="clip", heaps=(), **bounds
+        )
 
     @property
     def ends(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -99,9 +99,9 @@ class EstimateSource(NamedTuple):
         return [*map(str, self.estimate.item_labels(self.estimate.schema.names[0]))]
 
     @property
-    def n(self) -> float:
-        """The number of users: whole if they reported, else an estimate."""
-        return self.estimate.n
+    def n(self) -> float | None:
+        """The number of users: whole if they reported, else an estimate, if any."""
+        return None if self.estimate.measure == "values" else self.estimate.n
 
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions, in their order."""
@@ -125,6 +125,8 @@ class EstimateSource(NamedTuple):
         schema = self.estimate.schema
         if self.estimate.numbers:
             return self._usual_numbers()
+        if self.estimate.measure == "values":  # of which sums over groups are of nothing
+            return [AskedText("marginal", "", schema.names)]
         if len(schema) > 1 and not self.estimate.has_quantiles:
             views = combinations(schema.names, min(self.estimate.joined, len(schema)))
             return [AskedText("marginal", "", names) for names in views]

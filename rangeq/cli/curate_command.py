@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from frequency.cli.protocol_commands import CHAIN, USERS
-from frequency.schema import Encoded, Schema, Text
+from frequency.schema import Attribute, Encoded, Schema, Text
 from frequency.schema.column import columns_of
 from mechdesign import ZCDP, ApproximateDP, NoRows, Privacy
 from mechdesign.accounting import Ledger
@@ -21,6 +22,7 @@ from mechdesign.base import (
     ProgressMeter,
     ReadOptions,
     listed,
+    printable,
     shown,
     whole,
 )
@@ -38,9 +40,13 @@ from mechdesign.noise.discrete import DiscreteGaussian
 from mechdesign.planning.planner import plan
 from rangeq.central import (
     AdaptiveMarginals,
+    CentralFlat,
+    DistinctValues,
     GroupedSums,
     KeysOfPersons,
+    MarginalStrategy,
     MatrixMechanism,
+    NumbersOfRows,
     Release,
     ReleasedKeys,
     ReleasedQuantiles,
@@ -55,8 +61,10 @@ from rangeq.central import (
     workload_optimal,
 )
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_along
+from rangeq.central.matrix_mechanism.design import entry_bits
 from rangeq.central.matrix_mechanism.mechanism import Promise
-from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row
+from rangeq.central.matrix_mechanism.strategy import LARGEST_ENTRY
+from rangeq.central.persons import LARGEST_ROWS, RowsOfPersons, for_each_row, squared_change
 from rangeq.central.released_keys import text_of
 
 _NOTE = """\
@@ -83,14 +91,18 @@ _MOST_SENT = 1 << 20  # cells that a process counts in each block
     " --out income.release",
     USERS,
     """
-    --schema FILE [file, required]  what its columns hold (.toml or .json)
+    --schema FILE [file]  what its columns hold (.toml or .json)
     --attribute NAME [repeated]  to release; several are released together, for boxes; of texts that
         nobody listed, with --delta, those that have enough users, and how many these are
     --mean NAME [repeated]  release the sum of a numeric attribute, and with it the number of users
         and the mean; its bounds, and what becomes of values outside, are the schema's
     --sum NAME [repeated]  the same
     --variance NAME [repeated]  the same, and the sum of squares
-    --by NAME [repeated]  release sums and means for each label of this attribute
+    --count-distinct NAME  release how many different values there are, such as towns
+    --by NAME [repeated]  release sums, means or different values for each label of this attribute
+    --keys FILE [file, repeated]  take the labels of a text attribute from a release of its keys
+    --bounds FILE [file, repeated]  take the bounds of what is added up from a release of quantiles,
+        such as of 0.01 and 0.99; values outside are clipped
     | --epsilon EPSILON [epsilon, required]  the privacy loss of the release
     | --rho RHO  the promise is rho-zero-concentrated privacy instead; takes --strategy
     --delta DELTA  the promise is (epsilon, delta)-differential privacy, such as 1e-9
@@ -108,8 +120,13 @@ _MOST_SENT = 1 << 20  # cells that a process counts in each block
     --workers N [int]  processes that count, not with --person (default: 1)
     --person COLUMN  the column that says whose row each is, where people may have several: what is
         promised is for one person more or less; rows without are left out
-    --max-rows K [int]  the most rows of a person that count, or different texts, drawn at random:
-        from public knowledge (default: 1)
+    --max-rows K  the most rows of a person that count, or different texts or values, drawn at
+        random: from public knowledge, or a release of --rows-per-person (default: 1)
+    --max-groups G [int]  instead, the most groups of a person that count, of --by or cells: with
+        --rho or --delta the noise is then in proportion to the root of G
+    --max-per-group M [int]  with --max-groups, the most rows in each (default: 1)
+    --rows-per-person MOST [int]  release a --quantile, such as 0.95, of how many rows a person has,
+        up to so many
     --save-strategy FILE [.npz]  write the strategy, too
     --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
     --out FILE [.release, required]  the release to write
@@ -122,28 +139,35 @@ def run_curate(options: argparse.Namespace) -> None:
     if options.strategy not in (None, "best"):
         for target in filter(None, (options.out, options.save_strategy)):
             check_apart(target, Path(options.strategy))
-    known = Schema.load(options.schema)
-    sums = _sums(options, known)
-    if sums is None and not options.attribute:
-        raise ValueError("what is to be released: --attribute, or --mean")
-    schema = known.project(options.attribute) if sums is None else sums.schema
+    kind = _kind_of(options)
+    known = _known(options) if kind != "rows-per-person" else None
+    sums, names = None, options.attribute
+    if kind == "sums":
+        assert known is not None
+        sums = _sums(options, known)
+        names = sums.names
+    elif kind == "count-distinct":
+        names = [*dict.fromkeys(options.by), options.count_distinct]
     ledger = ledger_of(options)
     options.workers = whole(options.workers or 1, "--workers", 1, what="a number of processes")
-    if options.workers > 1 and options.person is not None:
-        raise ValueError("--workers is not for --person, whose rows may be in all parts")
-    if options.person is None and options.max_rows is not None:
-        raise ValueError("--max-rows is for --person")
-    options.max_rows = whole(
-        1 if options.max_rows is None else options.max_rows, "--max-rows", 1, LARGEST_ROWS
-    )
+    if options.workers > 1 and (options.person is not None or kind == "count-distinct"):
+        raise ValueError("--workers is not for --person and --count-distinct: parts may share some")
+    _read_limits(options, kind)
     rng = generator_of(options, "the numbers of this release")
     released: Any
-    if any(isinstance(attribute, Text) for attribute in schema):
-        released = _keys(options, schema, ledger, rng)
+    if known is None:
+        released = _rows_per_person(options, ledger, rng)
+        schema = released.schema
     else:
-        released = _numbers(options, schema, sums, ledger, rng)
+        schema = known.project(names)
+        if kind == "count-distinct":
+            released = _distinct(options, schema, ledger, rng)
+        elif kind == "attributes" and any(isinstance(attribute, Text) for attribute in schema):
+            released = _keys(options, schema, ledger, rng)
+        else:
+            released = _numbers(options, schema, sums, ledger, rng)
     released.save(options.out)
-    for line in _policies(schema):
+    for line in _policies(schema) if known is not None else ():
         say(line)
     if isinstance(released, ReleasedQuantiles):
         print(released)
@@ -158,6 +182,159 @@ def run_curate(options: argparse.Namespace) -> None:
         say(f"wrote {options.save_strategy}")
 
 
+#: What is a release of its own, the option that asks for it, and the others that it takes.
+_KINDS = {
+    "rows-per-person": ("rows_per_person", ("quantile", "mechanism")),
+    "count-distinct": ("count_distinct", ("by", "keys", "max_rows")),
+    "sums": ("mean", ("by", "keys", "bounds", "sum", "variance", "max_rows", "max_groups")),
+}
+
+_PARTICULAR = (
+    "attribute",
+    "by",
+    "count_distinct",
+    "mean",
+    "sum",
+    "variance",
+    "quantile",
+    "mechanism",
+    "strategy",
+    "workload",
+    "users",
+    "adaptive",
+    "save_strategy",
+    "keys",
+    "bounds",
+    "max_rows",
+    "max_groups",
+)
+
+
+def _kind_of(options: argparse.Namespace) -> str:
+    """What is released; ValueError for options that contradict it."""
+    numbers = options.mean or options.sum or options.variance
+    asked = {
+        "rows-per-person": options.rows_per_person is not None,
+        "count-distinct": options.count_distinct is not None,
+        "sums": bool(numbers),
+    }
+    kind = next((name for name, is_asked in asked.items() if is_asked), None)
+    if kind is None:
+        for name, whom in (("by", "--mean and --count-distinct"), ("bounds", "--mean")):
+            if getattr(options, name):
+                raise ValueError(f"--{name} is for {whom}")
+        if not options.attribute:
+            raise ValueError("what is to be released: --attribute, or --mean")
+        return "attributes"
+    own, allowed = _KINDS[kind]
+    named, whose = ("sums and means are", "their") if numbers else (f"--{kind} is", "its")
+    for name in _PARTICULAR:
+        if getattr(options, name) and name not in (own, *allowed):
+            option = name.replace("_", "-")
+            raise ValueError(f"{named} a release of {whose} own: leave out --{option}")
+    return kind
+
+
+def _known(options: argparse.Namespace) -> Schema:
+    """The schema, with keys and bounds that were released before."""
+    if options.schema is None:
+        raise ValueError("what the columns hold: --schema FILE")
+    schema = Schema.load(options.schema)
+    found: dict[str, Attribute] = {}
+    for path in options.keys:
+        keys = ReleasedKeys.load(path)
+        found[_same(schema, keys.schema, path)] = keys.categorical
+    for path in options.bounds:
+        quantiles = ReleasedQuantiles.load(path)
+        found[_same(schema, quantiles.schema, path)] = quantiles.bounds
+    attributes = [found.get(attribute.name, attribute) for attribute in schema]
+    return replace(schema, attributes=attributes)
+
+
+def _same(schema: Schema, released: Schema, path: Path) -> str:
+    """The name of the only attribute of a release, which the schema has, too."""
+    (attribute,) = released
+    if attribute.name not in schema.names or schema[attribute.name] != attribute:
+        raise ValueError(f"{path} is of another {printable(attribute.name)} than the schema has")
+    return attribute.name
+
+
+def _read_limits(options: argparse.Namespace, kind: str) -> None:
+    """Read how many rows of a person count, of how many groups."""
+    groups, per_group = options.max_groups, options.max_per_group
+    for name in ("max_rows", "max_groups", "max_per_group"):
+        if getattr(options, name) is not None and options.person is None:
+            raise ValueError(f"--{name.replace('_', '-')} is for --person")
+    if groups is None:
+        if per_group is not None:
+            raise ValueError("--max-per-group is for --max-groups")
+        options.groups, options.max_rows = 1, _most_rows(options.max_rows)
+        return
+    if options.max_rows is not None:
+        raise ValueError("--max-groups is instead of --max-rows")
+    if kind == "sums" and not options.by:
+        raise ValueError("--max-groups of sums is for --by")
+    options.groups = whole(groups, "--max-groups", 1, LARGEST_ROWS)
+    each = whole(1 if per_group is None else per_group, "--max-per-group", 1, LARGEST_ROWS)
+    options.max_rows = whole(options.groups * each, "rows of a person", 1, LARGEST_ROWS)
+    for name in ("quantile", "mechanism", "strategy", "workload", "users"):
+        if getattr(options, name):
+            raise ValueError(f"--max-groups measures cells one by one: leave out --{name}")
+
+
+def _most_rows(given: str | None) -> int:
+    """A number of rows, or the largest one of a release of `_rows_per_person`."""
+    if given is not None and not given.strip().isdecimal():
+        released = ReleasedQuantiles.load(given)
+        if released.schema.names != NumbersOfRows(1).schema.names:
+            raise ValueError(f"{given} is no release of --rows-per-person")
+        return int(released.ends[1].max())
+    return whole(int(given or 1), "--max-rows", 1, LARGEST_ROWS)
+
+
+def _rows_per_person(
+    options: argparse.Namespace, ledger: Ledger | None, rng: Any
+) -> ReleasedQuantiles:
+    """Release quantiles of how many rows a person has."""
+    if options.person is None or not options.quantile:
+        raise ValueError("--rows-per-person takes --person and --quantile")
+    numbers = NumbersOfRows(options.rows_per_person)
+    choose = _chooser(options, numbers.schema, ledger)
+    with ProgressMeter("curate"):
+        _each_block(options, (), lambda named, _: numbers.add(named))
+    mechanism = choose()
+    say(f"mechanism: {mechanism!r}")
+    if ledger is not None:
+        ledger.spend(options.epsilon, options.out.name)
+    return ReleasedQuantiles.draw(numbers.schema, mechanism, numbers.counts(), rng, rows=1)
+
+
+def _distinct(
+    options: argparse.Namespace, schema: Schema, ledger: Ledger | None, rng: Any
+) -> Release:
+    """Release how many different values there are."""
+    if options.epsilon is None or options.delta is not None:
+        raise ValueError("--count-distinct takes --epsilon alone")
+    persons = options.person is not None
+    values = DistinctValues(schema, options.max_rows if persons else 0, rng)
+    epsilon = Fraction(options.epsilon) / options.max_rows
+    mechanism = CentralFlat(values.schema.sizes, epsilon)
+    if ledger is not None:
+        ledger.require(options.epsilon, "this release")
+    with ProgressMeter("curate"):
+        if persons:
+            _each_block(options, schema.names, lambda named, block: values.add(block, named))
+        else:
+            for encoded in encoded_blocks(options.table, schema, read_options(options)):
+                values.add(encoded)
+    say(f"mechanism: {mechanism!r}")
+    if ledger is not None:
+        ledger.spend(options.epsilon, options.out.name)
+    rows = options.max_rows if persons else 0
+    told = {"rows": rows, "measure": "values"}
+    return Release.draw(values.schema, mechanism, values.counts(), rng, **told)
+
+
 def _numbers(
     options: argparse.Namespace,
     schema: Schema,
@@ -167,7 +344,10 @@ def _numbers(
 ) -> Any:
     """Release a histogram, quantiles, or sums."""
     if sums is None:
-        choose = _chooser(options, schema, ledger)
+        if options.max_groups is None:
+            choose = _chooser(options, schema, ledger)
+        else:
+            choose = partial(_of_cells, options, schema)
         # First the table, so that what is wrong in it is said at once: the choice may take longer
         with ProgressMeter("curate"):  # without steps, which would tell the number of rows
             counts = _counts(options, schema, rng)
@@ -185,7 +365,8 @@ def _numbers(
         gaussian = matrix and not isinstance(mechanism.promise, Privacy)
         cost = options.epsilon
         if gaussian:
-            cost = GaussianLoss(options.max_rows**2 * mechanism.cost.squared_mu)
+            change = squared_change(options.max_rows, options.groups)
+            cost = GaussianLoss(change * mechanism.cost.squared_mu)
         ledger.spend(cost, options.out.name)
     rows = 0 if options.person is None else options.max_rows
     if options.quantile:
@@ -193,7 +374,8 @@ def _numbers(
     promise = promise_of(options)
     by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
     delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None
-    return Release.draw(schema, mechanism, counts, rng, rows=rows, delta=delta, sums=sums)
+    told = {"rows": rows, "groups": options.groups, "delta": delta, "sums": sums}
+    return Release.draw(schema, mechanism, counts, rng, **told)
 
 
 def _keys(
@@ -201,9 +383,18 @@ def _keys(
 ) -> ReleasedKeys:
     """Release the texts that have enough users."""
     text_of(schema)
-    for name in ("quantile", "strategy", "workload", "users", "adaptive", "save_strategy"):
+    for name in (
+        "quantile",
+        "strategy",
+        "workload",
+        "users",
+        "adaptive",
+        "save_strategy",
+        "max_groups",
+    ):
         if getattr(options, name):
-            raise ValueError(f"keys are a release of their own: leave out --{name}")
+            option = name.replace("_", "-")
+            raise ValueError(f"keys are a release of their own: leave out --{option}")
     if options.rho is not None:
         raise ValueError("keys that nobody listed take --epsilon and --delta, not --rho")
     if options.delta is None:
@@ -233,7 +424,7 @@ def _keys(
 def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> Mapping[str, int]:
     """The persons of each text."""
     keys = KeysOfPersons(schema, options.max_rows, rng)
-    _each_block(options, schema, lambda named, block: keys.add(named, block))
+    _each_block(options, schema.names, lambda named, block: keys.add(named, block))
     return keys.counts()
 
 
@@ -267,18 +458,9 @@ def _counted(
         return count([])
 
 
-def _sums(options: argparse.Namespace, known: Schema) -> GroupedSums | None:
-    """What is counted for sums and means; ValueError for options that contradict it."""
+def _sums(options: argparse.Namespace, known: Schema) -> GroupedSums:
+    """What is counted for sums and means."""
     numbers = [*dict.fromkeys([*options.mean, *options.sum, *options.variance])]
-    if not numbers:
-        if options.by:
-            raise ValueError("--by is for --mean, --sum and --variance: --attribute names groups")
-        return None
-    others = ("attribute", "quantile", "mechanism", "strategy", "workload", "users", "adaptive")
-    for name in (*others, "save_strategy"):
-        if getattr(options, name):
-            option = name.replace("_", "-")
-            raise ValueError(f"sums and means are a release of their own: leave out --{option}")
     by = [*dict.fromkeys(options.by)]
     both = next((name for name in by if name in numbers), None)
     if both is not None:
@@ -290,12 +472,17 @@ def _of_numbers(
     options: argparse.Namespace, sums: GroupedSums, ledger: Ledger | None
 ) -> MatrixMechanism:
     """The mechanism of least noise for sums and means."""
+    if ledger is not None and options.epsilon is not None:
+        ledger.require(options.epsilon, "this release")
+    return sums.best(_promises(options))
+
+
+def _promises(options: argparse.Namespace) -> list[Promise]:
+    """The promises for a row with which a release keeps what is asked for."""
     promises = [_of_a_row(options)]
     if options.delta is not None:  # which noise that needs none keeps, too
         promises.append(for_each_row(Privacy.from_epsilon(options.epsilon), options.max_rows))
-    if ledger is not None and options.epsilon is not None:
-        ledger.require(options.epsilon, "this release")
-    return sums.best(promises)
+    return promises
 
 
 def _on_a_fine_grid(mechanism: Any) -> Any:
@@ -351,6 +538,20 @@ def _chooser(
     return partial(MatrixMechanism, loaded, promise)
 
 
+def _of_cells(options: argparse.Namespace, schema: Schema) -> MatrixMechanism:
+    """The mechanism of least noise for cells by themselves, of which a person changes several."""
+    sizes = cells_along(schema)
+
+    def measured(promise: Promise) -> MatrixMechanism:
+        weight = 1
+        if not isinstance(promise, Privacy):
+            weight = min(1 << entry_bits(promise.noise_ratio), LARGEST_ENTRY)
+        strategy = MarginalStrategy(sizes, [tuple(range(len(sizes)))], [weight])
+        return MatrixMechanism(strategy, promise)
+
+    return min(map(measured, _promises(options)), key=lambda each: each.workload_variance("cells"))
+
+
 def _planned(options: argparse.Namespace, schema: Schema) -> Any:
     """The mechanism of the least predicted error, or that of a name; prints the table."""
     if len(schema) > LARGEST_DIMENSION:
@@ -399,7 +600,7 @@ def promise_of(options: argparse.Namespace) -> Promise:
 
 def _of_a_row(options: argparse.Namespace) -> Promise:
     """The promise for a row that keeps what is asked for each person, or for each row."""
-    return for_each_row(promise_of(options), options.max_rows)
+    return for_each_row(promise_of(options), options.max_rows, options.groups)
 
 
 def _workload(asked: str | None, schema: Schema) -> str | list[str]:
@@ -423,24 +624,27 @@ def _of_persons(
     options: argparse.Namespace, schema: Schema | GroupedSums, rng: Any
 ) -> Iterator[Encoded]:
     """The rows of persons that count."""
-    persons = RowsOfPersons(options.max_rows, rng)
-    _each_block(options, schema, lambda named, block: persons.add(named, schema.encode(block)))
+    by = len(schema.groups) if isinstance(schema, GroupedSums) else len(schema)
+    by = 0 if options.max_groups is None else by
+    persons = RowsOfPersons(options.max_rows, rng, groups=options.groups, by=by)
+    names = schema.names
+    _each_block(options, names, lambda named, block: persons.add(named, schema.encode(block)))
     return persons.kept()
 
 
 def _each_block(
-    options: argparse.Namespace, schema: Schema | GroupedSums, taken: Callable[[Any, Any], None]
+    options: argparse.Namespace, names: Sequence[str], taken: Callable[[Any, Any], None]
 ) -> None:
-    """Hand every block of the table on, after the column that names persons."""
+    """Hand every block of some columns on, after the column that names persons."""
     from frequency.storage.table import applied
 
     def handed(block: Any) -> None:
         (named,) = columns_of(block, (options.person,))
         taken(named, block)
 
-    names = [*dict.fromkeys((*schema.names, options.person))]
+    columns = [*dict.fromkeys((*names, options.person))]
     with suppress(NoRows):
-        for _ in applied(options.table, names, handed, read_options(options)):
+        for _ in applied(options.table, columns, handed, read_options(options)):
             pass
 
 

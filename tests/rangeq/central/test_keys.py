@@ -10,16 +10,19 @@ import pytest
 import scipy
 
 from frequency.exceptions import InvalidQuestion
-from frequency.schema import Categorical, Schema, Text
+from frequency.schema import Categorical, Numeric, Schema, Text
 from frequency.schema.column import Column
 from mechdesign import InvalidFile, Ledger, Privacy
 from mechdesign.exceptions import MechanismError
 from rangeq.central import (
+    CentralFlat,
+    DistinctValues,
     GaussianKeys,
     InvalidHistogram,
     KeyRule,
     KeysOfPersons,
     OptimalKeys,
+    Release,
     ReleasedKeys,
     count_keys,
     key_rules,
@@ -272,6 +275,66 @@ def test_a_person_counts_once_for_each_of_so_many_keys(most):
     if most == 5:
         assert max(counts.values()) <= 40
     assert KeysOfPersons(TOWNS, 1).counts() == {}
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+@pytest.mark.parametrize("texts", [False, True])
+def test_different_values_are_counted_once_a_group(most, texts):
+    rng = np.random.default_rng(3)
+    who, sex, town = rng.integers(0, 30, 400), rng.integers(0, 2, 400), rng.integers(0, 50, 400)
+    labels = [f"t{k}" for k in range(50)]
+    listed, unlisted = Categorical("town", labels, missing="item"), Text("town", missing="item")
+    last = unlisted if texts else listed
+    schema = Schema([Categorical("sex", ["f", "m"]), last])
+    table: dict[str, list[Any]]
+    table = {"sex": ["fm"[k] for k in sex], "town": [labels[k] if k else None for k in town]}
+
+    def counted(rows):
+        values = DistinctValues(schema, most, np.random.default_rng(4))
+        for k in range(0, len(rows), 31):
+            part = {name: [column[i] for i in rows[k : k + 31]] for name, column in table.items()}
+            values.add(part, Column("who", who[rows[k : k + 31]]) if most else None)
+        assert values.schema.names == ("sex", "town")
+        assert values.schema.sizes == values.counts().shape == (2, 1)
+        return values.counts()
+
+    everybody = np.arange(400)
+    pairs = {(s, t) for s, t in zip(sex.tolist(), town.tolist(), strict=True) if t}
+    if not most:
+        assert counted(everybody).ravel().tolist() == [
+            len([t for s, t in pairs if s == group]) for group in range(2)
+        ]
+        return
+    # One person more or less: so many pairs at most, of others the same ones
+    assert counted(everybody).sum() <= len(pairs)
+    for person in range(4):
+        own = everybody[who == person]
+        different = {(sex[i], town[i]) for i in own if town[i]}
+        assert counted(own).sum() == min(most, len(different))
+
+
+def test_different_values_are_of_attributes_that_tell_them_apart():
+    assert DistinctValues(TOWNS).counts().tolist() == [0]
+    with pytest.raises(ValueError, match="bins"):
+        DistinctValues(Schema([Numeric("income", low=0, high=9, bins=3)]))
+    values = DistinctValues(Schema([Numeric("age", low=0, high=9, whole=True, outside="item")]))
+    values.add({"age": [3, 3, 12, 13, 4]})
+    assert values.counts().tolist() == [2]
+    mechanism = CentralFlat(1, "0.5")
+    told = {"rows": 2, "measure": "values"}
+    release = Release.draw(values.schema, mechanism, values.counts(), **told)
+    assert release.promised == "epsilon 1 for each person, with up to 2 values"
+    assert release.estimate.measure == "values"
+    assert "not users" in release.estimate.caveats()[-1]
+
+
+def test_keys_are_labels_of_another_release(released):
+    attribute = released.categorical
+    assert (attribute.labels, attribute.missing, attribute.outside) == (("a", "b"), "skip", "item")
+    assert attribute.coded(["b", "Köln", "a"]).items.tolist() == [1, 2, 0]
+    none = ReleasedKeys(TOWNS, OptimalKeys(1, "1e-6"), (), ())
+    with pytest.raises(ValueError, match="labels"):
+        none.categorical  # noqa: B018
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ from mechdesign import ZCDP, ApproximateDP, InvalidFile, Privacy
 from mechdesign.accounting.gaussian_loss import GaussianLoss
 from rangeq.central import (
     CentralFlat,
+    MarginalStrategy,
     MatrixMechanism,
+    NumbersOfRows,
     Release,
     RowsOfPersons,
     for_each_row,
@@ -23,9 +25,9 @@ from rangeq.central.matrix_mechanism.mechanism import Promise
 from tests.goodness_of_fit import FALSE_ALARM, goodness
 
 
-def kept_of(blocks, most, seed=1):
+def kept_of(blocks, most, seed=1, **limits):
     """The rows that count, as pairs of a person's number and an item."""
-    rows = RowsOfPersons(most, np.random.default_rng(seed))
+    rows = RowsOfPersons(most, np.random.default_rng(seed), **limits)
     for names, items in blocks:
         numbers = np.asarray(names)
         rows.add(Column("who", names), Encoded((np.asarray(items), numbers), {}, 0))
@@ -79,6 +81,66 @@ def test_a_person_changes_no_rows_of_others():
         difference = everybody - histogram(np.flatnonzero(who != person))
         assert (difference >= 0).all()
         assert difference.sum() == min(3, np.sum(who == person))
+
+
+@pytest.mark.parametrize(("groups", "each"), [(1, 2), (2, 1), (3, 2), (9, 1)])
+@pytest.mark.parametrize("pending", [1 << 22, 11])
+def test_of_each_person_so_many_groups_count_with_so_many_rows(groups, each, pending, monkeypatch):
+    monkeypatch.setattr(persons, "_PENDING", pending)
+    rng = np.random.default_rng(4)
+    who, items = rng.integers(0, 40, 900), rng.integers(0, 6, 900)
+    items[who < 5] = 0  # of one group alone
+    blocks = [(who[k : k + 13], items[k : k + 13]) for k in range(0, 900, 13)]
+    found, whose = kept_of(blocks, groups * each, groups=groups, by=1)
+    for person in range(40):
+        there = np.bincount(items[who == person], minlength=6)
+        kept = np.bincount(found[whose == person], minlength=6)
+        assert (kept <= np.minimum(there, each)).all()
+        chosen = kept > 0
+        assert chosen.sum() == min(groups, (there > 0).sum())
+        assert (kept[chosen] == np.minimum(there[chosen], each)).all()
+
+
+def test_every_set_of_a_persons_groups_is_as_probable_whatever_their_rows():
+    """Two of four groups, of 1, 3, 9 and 27 rows."""
+    items = np.repeat(np.arange(4), [1, 3, 9, 27])
+    pairs = {(a, b): k for k, (a, b) in enumerate((a, b) for a in range(4) for b in range(a))}
+    counts = np.zeros(6)
+    for seed in range(1500):
+        found, _ = kept_of([(np.zeros(40, dtype=int), items)], 2, seed, groups=2, by=1)
+        first, second = sorted(found.tolist())
+        counts[pairs[second, first]] += 1
+    assert goodness(counts, np.full(6, 1 / 6)) > FALSE_ALARM
+
+
+def test_a_person_changes_a_table_by_what_noise_is_for():
+    """The squares of what a person adds to the cells are at most those that are promised for."""
+    rng = np.random.default_rng(5)
+    for groups, each in ((1, 3), (2, 1), (3, 2)):
+        items = rng.integers(0, 5, 60)
+        found, _ = kept_of([(np.zeros(60, dtype=int), items)], groups * each, groups=groups, by=1)
+        moved = np.bincount(found, minlength=5)
+        assert (moved**2).sum() == persons.squared_change(groups * each, groups)
+    rho = for_each_row(ZCDP(1), 6, 3)
+    assert isinstance(rho, ZCDP)
+    assert rho.rho * (2**2 + 2**2 + 2**2) == 1
+    assert for_each_row(Privacy.from_epsilon(1), 6, 3) == for_each_row(Privacy.from_epsilon(1), 6)
+
+
+@pytest.mark.parametrize("pending", [1 << 22, 5])
+def test_rows_of_each_person_are_counted_wherever_they_are(pending, monkeypatch):
+    monkeypatch.setattr(persons, "_PENDING", pending)
+    rng = np.random.default_rng(6)
+    who = rng.zipf(1.7, 400) % 30
+    numbers = NumbersOfRows(8)
+    for k in range(0, 400, 17):
+        numbers.add(Column("who", [*who[k : k + 17].tolist(), None]))
+    expected = np.bincount(np.minimum(np.bincount(who)[np.bincount(who) > 0], 8), minlength=9)
+    assert numbers.counts().tolist() == expected[1:].tolist()
+    assert numbers.schema.sizes == (8,)
+    assert NumbersOfRows(3).counts().tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="rows of a person"):
+        NumbersOfRows(0)
 
 
 def test_persons_are_the_same_however_a_block_holds_their_names():
@@ -135,7 +197,7 @@ def test_a_release_says_to_whom_it_promises_and_is_kept(tmp_path):
     )
     cases = [
         (CentralFlat(2, Fraction(1, 3)), 3, None, "epsilon 1 for each person, with up to 3 rows"),
-        (CentralFlat(2, 1), 1, None, "epsilon 1 for each person, with one row"),
+        (CentralFlat(2, 1), 1, None, "epsilon 1 for each person"),
         (CentralFlat(2, 1), 0, None, "epsilon 1 for each row"),
         (gaussian, 4, promise.delta, "delta 1e-06 for each person, with up to 4 rows"),
     ]
@@ -157,3 +219,34 @@ def test_a_release_says_to_whom_it_promises_and_is_kept(tmp_path):
     if path.read_bytes() != content:
         with pytest.raises(InvalidFile):
             load_release(path)
+
+
+def test_groups_of_persons_are_for_tables_of_all_groups(tmp_path):
+    schema = Schema([Categorical("town", ["a", "b"]), Categorical("sex", ["f", "m"])])
+    counts = np.array([[3, 4], [5, 6]])
+    promise = for_each_row(ZCDP(1), 6, 3)
+    mechanism = MatrixMechanism(MarginalStrategy((2, 2), [(0, 1)], [1 << 20]), promise)
+    told = {"rows": 6, "groups": 3}
+    release = Release.draw(schema, mechanism, counts, np.random.default_rng(1), **told)
+    assert release.promised == "rho 1 for each person, with up to 2 rows in each of 3 groups"
+    path = tmp_path / "a.release"
+    release.save(path)
+    assert load_release(path) == release
+    own = {key: getattr(release, key) for key in ("groups", "measure", "rows", "delta")}
+    assert own == {"groups": 3, "measure": "users", "rows": 6, "delta": None}
+    once = Release.draw(schema, mechanism, counts, rows=6, groups=6)
+    assert once.promised == "rho 0.5 for each person, with up to 1 row in each of 6 groups"
+    # Of one attribute by itself, or of a tree, a person's rows are not apart
+    for views in ([(0,)], [(0, 1), (1,)]):
+        other = MatrixMechanism(MarginalStrategy((2, 2), views, [1] * len(views)), promise)
+        with pytest.raises(ValueError, match="tables of all groups"):
+            Release.draw(schema, other, counts, **told)
+    with pytest.raises(ValueError, match="tables of all groups"):
+        Release.draw(schema, CentralFlat((2, 2), 1), counts, **told)
+    for rows, groups in ((6, 4), (0, 2), (3, 0)):
+        with pytest.raises(ValueError, match="groups"):
+            Release.draw(schema, mechanism, counts, rows=rows, groups=groups)
+    with pytest.raises(ValueError, match="measure"):
+        Release.draw(schema, mechanism, counts, measure="dogs")
+    with pytest.raises(ValueError, match="told apart"):
+        RowsOfPersons(4, groups=2)

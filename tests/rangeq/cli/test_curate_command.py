@@ -16,9 +16,11 @@ from mechdesign import ZCDP, ApproximateDP, Ledger, Privacy, plan
 from mechdesign.cli import main
 from rangeq.central import (
     CentralFlat,
+    DistinctValues,
     GroupedSums,
     KeysOfPersons,
     MatrixMechanism,
+    NumbersOfRows,
     QuantileRelease,
     Release,
     ReleasedKeys,
@@ -249,7 +251,7 @@ def test_quantiles_of_rows_of_persons_are_those_of_python(curate, rows):
     mechanism = plan("curated-quantiles", schema, epsilon=Fraction(1, rows), q=("0.5",)).best
     expected = ReleasedQuantiles.draw(schema, mechanism.protocol, counts, rng, rows)
     assert (code, load_release("a.release")) == (0, expected)
-    assert f"epsilon 1 for each person, with {'up to 3 rows' if rows > 1 else 'one row'}" in out
+    assert f"epsilon 1 for each person{', with up to 3 rows' * (rows > 1)}" in out
     assert counts.sum() == 140 * rows
 
 
@@ -617,6 +619,155 @@ def test_processes_count_the_same(curate, asked):
     given = [*asked, "--workers", 2, "--person", "height"]
     code, _, err = curate(*given, out="b.release", attributes=())
     assert (code, "--workers is not for --person" in err) == (2, True)
+
+
+# ------------------------------------------------------------------------------------------------
+# Limits, bounds and labels that were released before; and different values.
+
+
+def visits(n=3000, seed=2):
+    rng = np.random.default_rng(seed)
+    table = people(n).assign(who=rng.zipf(1.6, n) % 400, word=[f"w{k}" for k in rng.zipf(2, n)])
+    table["word"] = table["word"].str.slice(0, 8)
+    table["age"] = table["age"].fillna(30).clip(0, 99)
+    return table
+
+
+def test_rows_of_a_person_are_released_and_taken_as_a_limit(curate):
+    table = visits()
+    table.to_csv("people.csv", index=False)
+    asked = ["--person", "who", "--rows-per-person", 60, "--quantile", "0.9", "--seed", 3]
+    code, out, _ = curate(*asked, out="rows.release", attributes=())
+    assert (code, "epsilon 1 for each person, SEEDED" in out) == (0, True)
+    numbers = NumbersOfRows(60)
+    numbers.add(Column("who", table["who"]))
+    mechanism = plan("curated-quantiles", numbers.schema, epsilon=1, q=("0.9",)).best.protocol
+    rng = np.random.default_rng(3)
+    expected = ReleasedQuantiles.draw(numbers.schema, mechanism, numbers.counts(), rng, 1)
+    assert load_release("rows.release") == expected
+    most = int(expected.ends[1][0])
+    assert curate("--person", "who", "--max-rows", "rows.release")[0] == 0
+    assert loaded("a.release").rows == most
+
+
+@pytest.mark.parametrize("promise", [["--rho", "0.5"], ["--delta", "1e-6"], []])
+def test_groups_of_a_person_are_limited(curate, promise):
+    table = visits()
+    table.to_csv("people.csv", index=False)
+    schema = SCHEMA.project(["sex", "age"])
+    sums = GroupedSums(schema)
+    given = [*promise, "--person", "who", "--max-groups", 2, "--max-per-group", 3, "--seed", 5]
+    epsilon = [] if promise[:1] == ["--rho"] else ["--epsilon", "1"]
+
+    def run(*more):
+        table = ["curate", "people.csv", "--schema", "people.toml"]
+        assert main([*table, *map(str, [*epsilon, *more])]) == 0
+
+    run("--mean", "age", "--by", "sex", *given, "--out", "a.release")
+    rng = np.random.default_rng(5)
+    rows = RowsOfPersons(6, rng, groups=2, by=1)
+    rows.add(Column("who", table["who"]), sums.encode(table))
+    found = loaded("a.release")
+    expected = Release.draw(
+        schema,
+        found.mechanism,
+        sums.count(rows.kept(), found.mechanism),
+        rng,
+        rows=6,
+        groups=2,
+        sums=sums,
+        delta=found.delta,
+    )
+    assert found == expected
+    said = found.promised
+    assert said.endswith("for each person, with up to 3 rows in each of 2 groups")
+    assert said.startswith("rho 0.5" if "--rho" in promise else "epsilon ")
+    run("--attribute", "sex", *given, "--out", "b.release")
+    cells = loaded("b.release")
+    assert (cells.rows, cells.groups) == (6, 2)
+    if "--rho" in promise:  # as much noise as for the root of 2 times 3^2
+        assert cells.mechanism.workload_variance("cells") == pytest.approx(18, rel=1e-3)
+
+
+def test_bounds_and_keys_of_other_releases_make_sums(curate, capsys):
+    table = visits()
+    table.to_csv("people.csv", index=False)
+    word, income = SCHEMA.project("word"), SCHEMA.project("income")
+    quantiles = ["--quantile", "0.01", "--quantile", "0.9"]
+    assert curate(*quantiles, out="bounds.release", attributes=["income"])[0] == 0
+    assert curate("--delta", "1e-3", out="keys.release", attributes=["word"])[0] == 0
+    keys, bounds = loaded("keys.release"), loaded("bounds.release")
+    assert (keys.schema, bounds.schema) == (word, income)
+    given = ["--mean", "income", "--by", "word", "--keys", "keys.release"]
+    given += ["--bounds", "bounds.release"]
+    assert curate(*given, "--force", attributes=())[0] == 0
+    found = loaded("a.release")
+    assert found.schema.attributes == (keys.categorical, bounds.bounds)
+    low, high = (int(end) for end in found.schema["income"].bounds)
+    assert [low, high] == [bounds.ends[0].min(), bounds.ends[1].max()]
+    assert main(["query", "a.release", "--mean", "income", "--by", "word"]) == 0
+    assert f"where word {keys.labels[0]}" in capsys.readouterr().out
+
+
+def test_different_values_are_those_of_python(curate, capsys):
+    table = visits()
+    table.to_csv("people.csv", index=False)
+    asked = ["--count-distinct", "word", "--by", "sex", "--person", "who", "--max-rows", 2]
+    code, out, _ = curate(*asked, "--seed", 4, attributes=())
+    rng = np.random.default_rng(4)
+    values = DistinctValues(SCHEMA.project(["sex", "word"]), 2, rng)
+    values.add(table, Column("who", table["who"]))
+    mechanism = CentralFlat(values.schema.sizes, Fraction(1, 2))
+    told = {"rows": 2, "measure": "values"}
+    expected = Release.draw(values.schema, mechanism, values.counts(), rng, **told)
+    assert (code, load_release("a.release")) == (0, expected)
+    assert "epsilon 1 for each person, with up to 2 values" in out
+    assert main(["query", "a.release", "--table"]) == 0
+    told = capsys.readouterr().out
+    assert "number of users was not released" in told
+    assert "sex male and word different values" in told
+    ledger = Ledger.open("budget.json", epsilon="1.5")
+    spent = ["--count-distinct", "word", "--ledger", "budget.json"]
+    assert curate(*spent, "--force", attributes=())[0] == 0
+    assert [str(entry.epsilon) for entry in ledger.entries] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--count-distinct", "income"], "bins"),
+        (["--count-distinct", "word", "--mean", "age"], "leave out --mean"),
+        (["--count-distinct", "word", "--delta", "1e-6"], "takes --epsilon alone"),
+        (["--count-distinct", "word", "--workers", "2"], "--workers is not for"),
+        (["--rows-per-person", "9"], "takes --person and --quantile"),
+        (["--rows-per-person", "9", "--attribute", "age"], "leave out --attribute"),
+        (["--rows-per-person", "0", "--person", "who", "--quantile", "0.5"], "rows of a person"),
+        (["--attribute", "age", "--max-groups", "2"], "--max-groups is for --person"),
+        (["--attribute", "age", "--person", "who", "--max-per-group", "2"], "for --max-groups"),
+        (
+            ["--attribute", "age", "--person", "who", "--max-rows", "2", "--max-groups", "2"],
+            "instead of --max-rows",
+        ),
+        (["--mean", "age", "--person", "who", "--max-groups", "2"], "is for --by"),
+        (
+            ["--attribute", "age", "--person", "who", "--max-groups", "2", "--quantile", "0.5"],
+            "leave out --quantile",
+        ),
+        (["--attribute", "age", "--bounds", "people.csv"], "--bounds is for --mean"),
+        (["--mean", "age", "--bounds", "people.csv"], "people.csv"),
+        (["--mean", "age", "--keys", "no.release"], "no.release"),
+        (["--mean", "income", "--bounds", "age.release"], "is of another age"),
+        (["--attribute", "age", "--person", "who", "--max-rows", "age.release"], "no release of"),
+    ],
+)
+def test_wrong_limits_and_releases(curate, more, message, tmp_path):
+    visits(200).to_csv("people.csv", index=False)
+    age = Schema([Numeric("age", low=0, high=9, whole=True)])
+    ReleasedQuantiles(age, QuantileRelease(10, ("0.5",), 1), [3]).save("age.release")
+    found = sorted(path.name for path in tmp_path.iterdir())
+    code, _, err = curate(*more, attributes=())
+    assert (code, message in err) == (2, True), err
+    assert sorted(path.name for path in tmp_path.iterdir()) == found
 
 
 # ------------------------------------------------------------------------------------------------
