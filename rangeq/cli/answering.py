@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
-from itertools import combinations, product, repeat
+from itertools import combinations, islice, product, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,8 +41,15 @@ class AskedText(NamedTuple):
     group: str = ""  # of one question for each label of an attribute: the label
     of: str = ""  # and the question without it
 
+    @property
+    def question(self) -> str:
+        """What is asked for, in words."""
+        return f"{'' if self.kind == 'where' else f'{self.kind} '}{self.text.strip()}"
+
 
 MOST_GROUPS = 1000  #: The most labels that a question is asked for each of.
+
+MOST_DRAWN = 200  #: The most answers of a picture.
 
 
 def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) -> list[AskedText]:
@@ -117,7 +124,7 @@ class EstimateSource(NamedTuple):
             elif question.kind == "marginal":
                 rows += self._cells(question)
             else:
-                rows.append(self._row(self._question(question), self._single(question)))
+                rows.append(self._row(question.question, self._single(question)))
         return rows
 
     def usual(self) -> list[AskedText]:
@@ -157,7 +164,7 @@ class EstimateSource(NamedTuple):
                 return
         yield AskedText("marginal", "", (one.name,))
 
-    def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
+    def notes(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText] = ()) -> list[str]:
         """Return what is to be known of answers, in sentences."""
         if all(row.low is None for row in rows):
             notes = [f"{self.name} knows no error of these answers: they have no intervals."]
@@ -196,6 +203,7 @@ class EstimateSource(NamedTuple):
             if any(attribute.name in row.question for row in rows)
         ]
         notes += self.estimate.caveats(any(" and " in row.question for row in rows))
+        notes += self._unequal(rows, asked)
         if self.found is not None:
             notes = [
                 "Intervals allow for the choice of the values that are listed.",
@@ -210,34 +218,31 @@ class EstimateSource(NamedTuple):
             notes.append(SEEDED)
         return notes
 
+    def _unequal(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText]) -> Iterator[str]:
+        """Say of which attributes the cells do not add up to all users."""
+        left = iter(rows)
+        for one in asked:
+            names = self._names(one) if one.kind == "marginal" else []
+            sizes = [len(self.estimate.item_labels(name)) for name in names]
+            number = 3 if one.kind == "line" else math.prod(sizes)
+            taken = [row.value for row in islice(left, number)]
+            if not names or self._unit != FRACTION or self.found is not None:
+                continue
+            if abs((whole := sum(taken)) - 1) >= 0.005:
+                yield (
+                    f"The cells of {listed(names)} add up to {whole:.3g}: they are estimated one by"
+                    " one. --fitted answers from one distribution, where there is such a model."
+                )
+
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """The picture of the attributes that are asked about, or of all."""
         if self.estimate.numbers and self._groups and not asked:
             mean = AskedText("mean", self.estimate.numbers[0])
             each = by_labels([mean], self._groups, self.schema)
-            return self.compared(mean, listed(self._groups), each, self.answers(each))
+            title = f"mean {mean.text} by {listed(self._groups)}"
+            return compared(title, [one.group for one in each], self.answers(each), self.confidence)
         names = dict.fromkeys(name for question in asked for name in self._about(question))
         return self.estimate.plot(list(names) or None, kind, self.confidence, shares=self.shares)
-
-    def compared(
-        self, one: AskedText, by: str, asked: Sequence[AskedText], rows: Sequence[AnswerRow]
-    ) -> Any:
-        """The picture of a question about each of some groups: points with intervals."""
-        from frequency.schema.plot import groups  # loads matplotlib
-
-        pairs = [
-            (each.group, row) for each, row in zip(asked, rows, strict=True) if row.low is not None
-        ]
-        if not pairs:
-            raise ValueError("--plot with --by draws a question whose answers have intervals")
-        return groups(
-            [label for label, _ in pairs],
-            [row.value for _, row in pairs],
-            ([row.low for _, row in pairs], [row.high for _, row in pairs]),
-            measure=pairs[0][1].unit,
-            title=f"{self._question(one)} by {by}",
-            confidence=self.confidence,
-        )
 
     # -------------------------------------------------------------------------------------- answers
 
@@ -317,7 +322,7 @@ class EstimateSource(NamedTuple):
             else:
                 answer = difference(first.answer, second.answer, self._both(one, other))
             unit = "times" if over else first.unit
-            question = f"{self._question(one)} {'over' if over else 'less'} {group}"
+            question = f"{one.question} {'over' if over else 'less'} {group}"
             within = first.within or second.within
             rows.append(self._row(question, _Told(answer, unit, within)))
         return rows
@@ -337,11 +342,6 @@ class EstimateSource(NamedTuple):
             together.variance  # noqa: B018  which may not be known
             return together
         return None
-
-    @staticmethod
-    def _question(one: AskedText) -> str:
-        kind = "" if one.kind == "where" else f"{one.kind} "
-        return f"{kind}{one.text.strip()}"
 
     def _line(self, text: str) -> Iterator[AnswerRow]:
         of, on, other = text.partition(" on ")
@@ -512,7 +512,7 @@ class QuantileSource(NamedTuple):
         """All that were released."""
         return [AskedText("quantile", str(float(phi))) for phi in self.released.q]
 
-    def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
+    def notes(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText] = ()) -> list[str]:
         """Return what is to be known of answers, in sentences."""
         notes = ["Only quantiles were released: they have no intervals."]
         if any(row.interpolated for row in rows):
@@ -524,6 +524,27 @@ class QuantileSource(NamedTuple):
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
         """Raise ValueError, since nothing can be drawn."""
         raise ValueError("only quantiles were released: there is nothing to draw")
+
+
+def compared(
+    title: str, labels: Sequence[str], rows: Sequence[AnswerRow], confidence: float
+) -> Any:
+    """The picture of answers about some groups: points with intervals."""
+    from frequency.schema.plot import groups  # loads matplotlib
+
+    pairs = [pair for pair in zip(labels, rows, strict=True) if pair[1].low is not None]
+    if not pairs:
+        raise ValueError("--plot with --by draws a question whose answers have intervals")
+    if len(pairs) > MOST_DRAWN:
+        raise ValueError(f"{len(pairs)} answers are more than a picture shows: {MOST_DRAWN}")
+    return groups(
+        [label for label, _ in pairs],
+        [row.value for _, row in pairs],
+        ([row.low for _, row in pairs], [row.high for _, row in pairs]),
+        measure=pairs[0][1].unit,
+        title=title,
+        confidence=confidence,
+    )
 
 
 # ------------------------------------------------------------------------------------------------

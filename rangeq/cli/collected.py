@@ -21,7 +21,14 @@ from mechdesign import InvalidFile
 from mechdesign.base import Between, format_of, printable, shown
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
-from rangeq.cli.answering import SEEDED, AnswerRow, AskedText, EstimateSource, QuantileSource
+from rangeq.cli.answering import (
+    SEEDED,
+    AnswerRow,
+    AskedText,
+    EstimateSource,
+    QuantileSource,
+    compared,
+)
 from rangeq.cli.where_text import where_of
 from rangeq.local.item_sets import SetEstimate
 from rangeq.local.paired import PairedEstimate
@@ -178,7 +185,7 @@ class TableSource(NamedTuple):
         """Return questions about every cell, or region."""
         return [AskedText("marginal", "")]
 
-    def notes(self, rows: Sequence[AnswerRow]) -> list[str]:
+    def notes(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText] = ()) -> list[str]:
         """Return what is to be known of answers, in sentences."""
         notes = [
             "Answers are estimates without bias of numbers of people, and may be negative; each"
@@ -190,8 +197,11 @@ class TableSource(NamedTuple):
         return notes
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:
-        """Raise ValueError, since nothing is drawn."""
-        raise ValueError(f"no picture is drawn of {printable(repr(self.released))}")
+        """The picture of the cells that are asked about, or of all."""
+        if kind is not None:
+            raise ValueError("--kind is of an estimate: a released table is drawn as points")
+        rows = self.answers(asked or self.usual())
+        return compared("", [row.question for row in rows], rows, self.confidence)
 
 
 Source: TypeAlias = EstimateSource | QuantileSource | TableSource

@@ -26,6 +26,7 @@ from rangeq.cli.answering import (
     EstimateSource,
     QuantileSource,
     by_labels,
+    compared,
 )
 from rangeq.cli.collected import COLLECTED, Source, source_of
 
@@ -111,13 +112,14 @@ def run_query(options: argparse.Namespace) -> None:
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
     asked, rows = _answered(options, source)
-    answers = AnswerList(rows, source.n, confidence, source.notes(rows))
+    answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked))
     kind = options.kind and options.kind.replace("-", " ")
     figure = None
-    if options.plot is not None and options.by and isinstance(source, EstimateSource):
+    if options.plot is not None and options.by:
         if len(options.asked) > 1:
             raise ValueError("--plot with --by draws one question")
-        figure = source.compared(options.asked[0], listed(options.by), asked, rows)
+        title = f"{options.asked[0].question} by {listed(options.by)}".strip()
+        figure = compared(title, [one.group for one in asked], rows, confidence)
     elif options.plot is not None:
         figure = source.picture(options.asked, kind)
     # Standard output is for answers, if any are printed

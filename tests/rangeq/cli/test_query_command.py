@@ -937,12 +937,31 @@ def test_a_released_table_answers(kind, seeded, tmp_path, capsys):
     assert total.interval(0.95)[0] <= total.interval(0.95)[1]
     for refused in (
         ["--quantile", "0.5"],
-        ["--plot", tmp_path / "x.png"],
+        ["--plot", tmp_path / "x.png", "--kind", "bars"],
         ["--where", "nowhere z"],
     ):
         code, out, err = run(capsys, "query", path, *refused)
         assert (code, out) == (2, "")
         assert "Traceback" not in err
+    name = release.questions.names[0]
+    by = ["--where", "", "--by", name] if kind == "contingency" else []
+    assert run(capsys, "query", path, "--plot", tmp_path / "x.svg", *by)[0] == 0
+    drawn = (tmp_path / "x.svg").read_text()
+    assert (f"by {name}" in drawn) == bool(by)
+    assert all(label in drawn for label in release.questions.labels[0])
+
+
+def test_marginals_that_do_not_add_up_say_so(asked, tmp_path, capsys):
+    asked(SURVEYS["marginals"][0], people())
+    given = ["--protocol", tmp_path / "protocol.json", "--marginal", "sex", "--json"]
+    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given)
+    told = json.loads(out)
+    whole = sum(row["value"] for row in told["answers"])
+    said = f"The cells of sex add up to {whole:.3g}: they are estimated one by one."
+    assert (code, any(said in note for note in told["notes"])) == (0, abs(whole - 1) >= 0.005)
+    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given, "--fitted")
+    assert code == 0
+    assert "add up to" not in out
 
 
 def test_an_aggregate_is_no_release(asked, tmp_path, capsys):
