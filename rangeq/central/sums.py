@@ -337,6 +337,27 @@ class GroupedSums:
             weights[self.names.index(name)][: self.places] = values
         return weights
 
+    def standard_errors(self, mechanism: MatrixMechanism) -> list[tuple[str, float, str]]:
+        """Return what the errors of answers are, for any data.
+
+        Parameters
+        ----------
+        mechanism : MatrixMechanism
+            Of `mechanism` or `best`.
+
+        Returns
+        -------
+        list of (str, float, str)
+            What is asked, its standard error, and the unit of that.
+        """
+        of = "a group" if self.groups else "all"
+        users = math.sqrt(mechanism.errors.variance_of(self._of_a_group()))
+        found = [(f"the number of users of {of}", users, "")]
+        for name in self.added:
+            error = math.sqrt(mechanism.errors.variance_of(self._of_a_group(name)))
+            found.append((f"the sum of {name}", error, self[name].unit))
+        return found
+
     def statement(self, mechanism: MatrixMechanism) -> str:
         """Say what the errors of answers are, for any data.
 
@@ -350,11 +371,8 @@ class GroupedSums:
         str
             A sentence.
         """
-        users = math.sqrt(mechanism.errors.variance_of(self._of_a_group()))
-        of = "a group" if self.groups else "all"
-        parts = [f"{users:.3g} for the number of users of {of}"]
-        for name in self.added:
-            error = math.sqrt(mechanism.errors.variance_of(self._of_a_group(name)))
-            unit = f" {self[name].unit}" if self[name].unit else ""
-            parts.append(f"{error:.4g}{unit} for the sum of {name}")
+        parts = [
+            f"{f'{error:.4g} {unit}'.strip()} for {what}"
+            for what, error, unit in self.standard_errors(mechanism)
+        ]
         return f"standard errors: {listed(parts)}"

@@ -586,6 +586,11 @@ class AnswerList(NamedTuple):
             return f"{self.n} user{'s' * (self.n != 1)} reported"
         return f"about {max(self.n, 0):.0f} users"  # noise may make it negative
 
+    @staticmethod
+    def words(row: AnswerRow) -> list[str]:
+        """The question, the value, the error and the interval, as `table` shows them."""
+        return _rounded(row)
+
     def csv(self, spreadsheet: bool = False) -> str:
         """A line for each answer, empty where something is not known."""
         rows = [HEADINGS, *(map(_cell, row) for row in self.rows)]

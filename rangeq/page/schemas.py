@@ -1,0 +1,80 @@
+"""A schema from a form: what somebody knows of each column, and not what a table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frequency.schema import Attribute, Boolean, Categorical, Numeric, Schema, Text
+from rangeq.page.work import InvalidChoice
+
+
+def schema_of_form(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Schema:
+    """Return the schema that a form describes.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names of the table's columns.
+    given : mapping of str to sequence of str
+        The fields of the form: of the column of place 0 ``kind:0``, ``labels:0`` and others.
+
+    Returns
+    -------
+    Schema
+        Of the columns with a kind.
+
+    Raises
+    ------
+    InvalidChoice
+        No column, or one that is described by halves; nothing is written.
+    """
+    attributes: list[Attribute] = []
+    for place, name in enumerate(columns):
+        told = {
+            what: given.get(f"{what}:{place}", [""])[-1].strip()
+            for what in ("kind", "labels", "low", "high", "bins", "unit", "missing", "outside")
+        }
+        if told["kind"]:
+            try:
+                attributes.append(_attribute(name, told))
+            except (ValueError, TypeError) as refusal:
+                raise InvalidChoice(str(refusal)) from None
+    if not attributes:
+        raise InvalidChoice("describe one column at least")
+    return Schema(attributes)
+
+
+def _attribute(name: str, told: Mapping[str, str]) -> Attribute:
+    """A column of the form."""
+    shared: dict[str, Any] = {"missing": told["missing"] or "refuse", "unit": told["unit"]}
+    outside = told["outside"] or "refuse"
+    if told["kind"] == "labels":
+        labels = [line.strip() for line in told["labels"].splitlines() if line.strip()]
+        # Of labels there is no nearest one
+        others: Any = "item" if outside == "clip" else outside
+        return Categorical(name, labels, outside=others, **shared)
+    if told["kind"] == "yesno":
+        return Boolean(name, missing=shared["missing"])
+    if told["kind"] == "text":
+        return Text(name, bytes=64, missing=shared["missing"], outside="clip")
+    if told["kind"] not in ("whole", "number"):
+        raise InvalidChoice(f"choose what {name} holds")
+    whole = told["kind"] == "whole"
+    low, high = (_number(told[end], f"the {end} bound of {name}") for end in ("low", "high"))
+    bins = int(_number(told["bins"], f"the bins of {name}")) if told["bins"] else 0
+    if not bins and not whole:
+        bins = 50
+    numbers = (int(low), int(high)) if whole else (low, high)
+    limits: Any = outside
+    return Numeric(
+        name, low=numbers[0], high=numbers[1], bins=bins, whole=whole, outside=limits, **shared
+    )
+
+
+def _number(text: str, what: str) -> float:
+    """A number of the form."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidChoice(f"{what} is a number, got {text or 'nothing'}") from None
