@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 from mechdesign.base import whole
@@ -45,6 +46,7 @@ def run_page(options: argparse.Namespace) -> None:
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
+        listening.listen()  # whoever comes before the server has begun waits
         page = Page(folder, listening.getsockname()[1])
         print(page.address, flush=True)
         if not options.no_browser:
@@ -53,6 +55,7 @@ def run_page(options: argparse.Namespace) -> None:
             page, log_level="error", access_log=False, server_header=False, ws="none"
         )
         try:
-            uvicorn.Server(settings).run([listening])
+            with suppress(KeyboardInterrupt):  # which is how it ends
+                uvicorn.Server(settings).run([listening])
         finally:
             page.close()

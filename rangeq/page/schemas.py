@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frequency.schema import Attribute, Boolean, Categorical, Numeric, Schema, Text
-from rangeq.page.work import InvalidChoice
+from rangeq.page.choices import InvalidChoice
 
 
 def schema_of_form(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Schema:

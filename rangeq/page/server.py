@@ -10,12 +10,14 @@ are bounded; only files that lie in the folder are named; templates escape all t
 from __future__ import annotations
 
 import hmac
+import math
 import secrets
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -47,18 +49,18 @@ from rangeq.cli.answering import (
     compared,
 )
 from rangeq.cli.collected import source_of
-from rangeq.page.example import example_table
-from rangeq.page.schemas import schema_of_form
-from rangeq.page.work import (
+from rangeq.page.choices import (
     KINDS,
     RELEASES,
     SCHEMAS,
     TABLES,
+    Choices,
     InvalidChoice,
-    Work,
     file_in,
     files_in,
 )
+from rangeq.page.example import example_table
+from rangeq.page.schemas import schema_of_form
 
 Form: TypeAlias = Mapping[str, Sequence[str]]  #: The values of each field.
 
@@ -103,9 +105,13 @@ class Job:
         return self.process.poll() is None
 
     @property
-    def failed(self) -> bool:
-        """Whether it ended without a release."""
-        return not self.running and self.process.returncode != 0
+    def state(self) -> str:
+        """What has become of it: running, released, cancelled or failed."""
+        if (code := self.process.poll()) is None:
+            return "running"
+        if code == 0:
+            return "released"
+        return "cancelled" if self.cancelled else "failed"
 
     @property
     def told(self) -> str:
@@ -150,6 +156,7 @@ class Page:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
         )
+        self._templates.filters["digits"] = _digits
         routes: list[Any] = [
             Route("/", partial(self._show, self.table)),
             Route("/describe", partial(self._show, self.describe)),
@@ -160,8 +167,8 @@ class Page:
             Route("/predicted", partial(self._show, self.predicted)),
             Route("/example.svg", partial(self._show, self.example)),
             Route("/release", partial(self._take, self.begin), methods=["POST"]),
-            Route("/job/{number}", partial(self._show, self.job)),
-            Route("/job/{number}/cancel", partial(self._take, self.cancel), methods=["POST"]),
+            Route("/job/{press}", partial(self._show, self.job)),
+            Route("/job/{press}/cancel", partial(self._take, self.cancel), methods=["POST"]),
             Route("/answers", partial(self._show, self.answers)),
             Route("/answers.svg", partial(self._show, self.picture)),
             Route("/download", partial(self._show, self.download)),
@@ -254,10 +261,10 @@ class Page:
             return await run_in_threadpool(answer, given)
         except _REFUSALS as refusal:
             if request.url.path == "/predicted":
-                return self._page("refused_part.html", Work(), said=str(refusal))
-            return self._page("refused.html", Work(), 400, said=str(refusal))
+                return self._page("refused_part.html", Choices(), said=str(refusal))
+            return self._page("refused.html", Choices(), 400, said=str(refusal))
 
-    def _page(self, name: str, work: Work, status: int = 200, **told: Any) -> HTMLResponse:
+    def _page(self, name: str, work: Choices, status: int = 200, **told: Any) -> HTMLResponse:
         """A template as a page."""
         text = self._templates.get_template(name).render(
             work=work, chosen=urlencode(work.pairs()), token=self._token, kinds=KINDS, **told
@@ -269,7 +276,7 @@ class Page:
     def table(self, given: Form) -> Response:
         """The first step: which table."""
         tables, releases = files_in(self.folder, TABLES), files_in(self.folder, RELEASES)
-        return self._page("table.html", Work.of(given), tables=tables, releases=releases)
+        return self._page("table.html", Choices.of(given), tables=tables, releases=releases)
 
     def write_example(self, given: Form) -> Response:
         """Write the public example, with its schema, into the folder."""
@@ -278,7 +285,7 @@ class Page:
 
     def describe(self, given: Form) -> Response:
         """What the columns hold."""
-        work = Work.of(given)
+        work = Choices.of(given)
         columns = work.columns(self.folder)
         schemas = []
         for name in files_in(self.folder, SCHEMAS):
@@ -290,7 +297,7 @@ class Page:
 
     def write_schema(self, given: Form) -> Response:
         """Write the schema that was described; of a public table a draft."""
-        work = Work.of(given)
+        work = Choices.of(given)
         columns = work.columns(self.folder)
         stem = work.table.split(".")[0]
         names = (f"{stem}{f' {number}' if number > 1 else ''}.toml" for number in count(1))
@@ -307,7 +314,7 @@ class Page:
 
     def question(self, given: Form) -> Response:
         """What is to be known."""
-        work = Work.of(given)
+        work = Choices.of(given)
         schema = work.known(self.folder)
         return self._page(
             "question.html",
@@ -319,16 +326,16 @@ class Page:
 
     def privacy(self, given: Form) -> Response:
         """How private it is, and how far off."""
-        work = Work.of(given)
+        work = Choices.of(given)
         work.asked(self.folder)
         if given.get("error"):
             work = work.reaching(self.folder, given["error"][-1])
         ledgers = files_in(self.folder, (".json",))
         return self._page(
-            "privacy.html", work, ledgers=ledgers, number=secrets.token_hex(16), **self._told(work)
+            "privacy.html", work, ledgers=ledgers, press=secrets.token_hex(16), **self._told(work)
         )
 
-    def _told(self, work: Work) -> dict[str, Any]:
+    def _told(self, work: Choices) -> dict[str, Any]:
         """What is predicted, for a template."""
         epsilon = float(work.loss)
         odds = 2.718281828459045**epsilon
@@ -343,12 +350,12 @@ class Page:
 
     def predicted(self, given: Form) -> Response:
         """The part of the page that is drawn again when a choice changes."""
-        work = Work.of(given)
+        work = Choices.of(given)
         return self._page("predicted.html", work, **self._told(work))
 
     def example(self, given: Form) -> Response:
         """A picture of what an answer would look like, of people who are spread evenly."""
-        estimate = Work.of(given).example(self.folder)
+        estimate = Choices.of(given).example(self.folder)
         if estimate is None:
             raise InvalidChoice("nothing is drawn of this question")
         source = EstimateSource("an example", estimate, 0.95)
@@ -373,17 +380,17 @@ class Page:
 
     def begin(self, given: Form) -> Response:
         """Release, once for each form, however often it is sent."""
-        work, number = Work.of(given), given.get("number", [""])[-1]
-        if not number.isalnum() or len(number) != 32:
+        work, press = Choices.of(given), given.get("press", [""])[-1]
+        if not press.isalnum() or len(press) != 32:
             raise InvalidChoice("open the page on privacy again")
         arguments = work.arguments(self.folder)
         with self._lock:
-            if number not in self._jobs:
+            if press not in self._jobs:
                 if (self.folder / work.written).exists():
                     raise InvalidChoice(f"{work.written} is there already: choose another name")
                 if sum(job.running for job in self._jobs.values()) >= _MOST_JOBS:
                     raise InvalidChoice("other releases are not done yet")
-                output = Path(self._private.name) / number
+                output = Path(self._private.name) / press
                 with output.open("wb") as stream:
                     process = subprocess.Popen(
                         [sys.executable, "-m", "mechdesign", *arguments],
@@ -392,24 +399,26 @@ class Page:
                         stdout=stream,
                         stderr=subprocess.STDOUT,
                     )
-                self._jobs[number] = Job(arguments, process, output, work.written)
-        return RedirectResponse(f"/job/{number}?{urlencode(work.pairs())}", 303)
+                self._jobs[press] = Job(arguments, process, output, work.written)
+        return RedirectResponse(f"/job/{press}?{urlencode(work.pairs())}", 303)
 
     def job(self, given: Form) -> Response:
         """How far a release is."""
-        number = given["number"][-1]
-        if number not in self._jobs:
+        press = given["press"][-1]
+        if press not in self._jobs:
             raise InvalidChoice("there is no such release")
-        work = Work.of({name: values for name, values in given.items() if name != "number"})
+        work = Choices.of(given)
         statement = ""
-        job = self._jobs[number]
-        if not job.running and not job.failed:
+        job = self._jobs[press]
+        state = job.state
+        if state == "released":
             statement = work.statement(self.folder)
         return self._page(
             "release.html",
             work,
             job=job,
-            key=number,
+            state=state,
+            press=press,
             statement=statement,
             command=work.shell(self.folder),
             python=work.python(self.folder),
@@ -417,11 +426,11 @@ class Page:
 
     def cancel(self, given: Form) -> Response:
         """End a release that has not drawn yet; one that has is whole, or not there."""
-        job = self._jobs.get(given["number"][-1])
+        job = self._jobs.get(given["press"][-1])
         if job is not None and job.running:
+            job.cancelled = True
             job.process.terminate()
             job.process.wait()
-            job.cancelled = True
         return RedirectResponse("/", 303)
 
     # ------------------------------------------------------------------------------------- answers
@@ -465,15 +474,15 @@ class Page:
         name = given.get("file", [""])[-1]
         if not name:
             names = files_in(self.folder, RELEASES)
-            return self._page("answers.html", Work.of(given), file="", names=names)
+            return self._page("answers.html", Choices.of(given), file="", names=names)
         source, _, answers = self._answers(given)
         estimate = getattr(source, "estimate", None)
         schema = None if estimate is None else estimate.schema
-        told = {name: values[-1] for name, values in given.items()}
+        told = defaultdict(str, {name: values[-1] for name, values in given.items()})
         rows = answers.rows[:2000]
         return self._page(
             "answers.html",
-            Work.of(given),
+            Choices.of(given),
             file=name,
             answers=answers,
             rows=[(*answers.words(row), row.unit) for row in rows],
@@ -481,7 +490,7 @@ class Page:
             numbers=() if estimate is None else estimate.numbers,
             given=told,
             query=urlencode([(k, v) for k, values in given.items() for v in values]),
-            released=repr(load_release(self.folder / name)),
+            released=load_release(self.folder / name).promised,
         )
 
     def picture(self, given: Form) -> Response:
@@ -512,7 +521,7 @@ class Page:
     def script(self, given: Form) -> Response:
         """The command as a script or notebook."""
         form = given.get("form", [""])[-1]
-        work = Work.of(given)
+        work = Choices.of(given)
         stem = work.written.removesuffix(RELEASES[0])
         if form == "sh":
             text = f"#!/bin/sh\nset -e\n{work.shell(self.folder)}\n"
@@ -528,7 +537,7 @@ class Page:
 
     def explain(self, given: Form) -> Response:
         """Where a file is dropped to see what it is, and whether its claims hold."""
-        return self._page("explain.html", Work.of(given), file="", said="", audited="")
+        return self._page("explain.html", Choices.of(given), file="", said="", audited="")
 
     def explained(self, given: Mapping[str, Any]) -> Response:
         """What a file is."""
@@ -545,7 +554,15 @@ class Page:
             audited = self._run(["audit", str(path)])
         # By the name that the person knows
         texts = [done.stdout.replace(str(path), name) for done in (said, audited)]
-        return self._page("explain.html", Work(), file=name, said=texts[0], audited=texts[1])
+        return self._page("explain.html", Choices(), file=name, said=texts[0], audited=texts[1])
+
+
+def _digits(number: float) -> str:
+    """A number to three digits, or whole."""
+    if number == 0 or not math.isfinite(number):
+        return str(number)
+    places = max(2 - math.floor(math.log10(abs(number))), 0)
+    return f"{number:,.{places}f}"
 
 
 def _svg(draw: Callable[[], Any]) -> Response:

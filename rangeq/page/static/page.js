@@ -31,9 +31,12 @@ for (const form of document.querySelectorAll("form[data-part]")) {
   const again = async () => {
     const number = ++asked;
     const query = new URLSearchParams(new FormData(form));
+    part.setAttribute("aria-busy", "true");
     const answer = await fetch(`${form.dataset.part}?${query}`);
     const text = await answer.text();
-    if (number === asked) part.innerHTML = text;
+    if (number !== asked) return;
+    part.innerHTML = text;
+    part.removeAttribute("aria-busy");
     for (const [name, value] of query)
       for (const other of document.querySelectorAll(`[data-follows="${CSS.escape(name)}"]`))
         other.value = value;

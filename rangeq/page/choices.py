@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from frequency.schema import Attribute, Numeric, Schema, Text
 from frequency.schema.attribute import ItemAttribute
-from mechdesign import ApproximateDP, Privacy, plan
+from mechdesign import Privacy, plan
 from mechdesign.base import ReadOptions, brief, fraction, listed
 from mechdesign.base.table_files import opened_table
 from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
@@ -40,6 +41,8 @@ TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".xlsx", ".sav", ".dt
 SCHEMAS, RELEASES = (".toml",), (".release",)
 
 _NAME = re.compile(r"[\w()+-][\w ().+-]{0,99}")
+
+MOST_EPSILON = 20  #: Beyond it nothing is protected.
 
 MOST_PEOPLE = 10**9  #: The most people that may be expected.
 
@@ -81,7 +84,7 @@ def file_in(folder: Path, name: str, endings: Sequence[str]) -> Path:
 
 
 @dataclass(frozen=True)
-class Work:
+class Choices:
     """The choices of a person on the page.
 
     Attributes
@@ -120,7 +123,7 @@ class Work:
     out: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, Sequence[str]]) -> Work:
+    def of(cls, given: Mapping[str, Sequence[str]]) -> Choices:
         """Read the fields of a form, or of an address.
 
         Parameters
@@ -130,7 +133,7 @@ class Work:
 
         Returns
         -------
-        Work
+        Choices
         """
         found: dict[str, Any] = {}
         for field in fields(cls):
@@ -203,16 +206,14 @@ class Work:
             epsilon = fraction(self.epsilon, "epsilon")
         except (ValueError, TypeError):
             raise InvalidChoice("epsilon is a number above 0, such as 0.5") from None
-        if not 0 < epsilon <= 20:
-            raise InvalidChoice("epsilon is a number above 0, and at most 20")
+        if not 0 < epsilon <= MOST_EPSILON:
+            raise InvalidChoice(f"epsilon is a number above 0, and at most {MOST_EPSILON}")
         return epsilon
 
     @property
     def failure(self) -> Fraction | None:
-        """Delta; None where there is none."""
-        if not self.delta:
-            if self.kind == "keys":
-                raise InvalidChoice("which values there are takes a delta, such as 1e-6")
+        """Delta, which only keys need; None of other questions."""
+        if self.kind != "keys":
             return None
         try:
             delta = fraction(self.delta, "delta")
@@ -220,7 +221,7 @@ class Work:
             raise InvalidChoice("delta is a small number, such as 1e-6") from None
         if not 0 < delta < Fraction(1, 100):
             raise InvalidChoice("delta is above 0, and below 0.01")
-        return None if self.kind == "quantiles" else delta
+        return delta
 
     @property
     def expected(self) -> int:
@@ -322,7 +323,7 @@ class Work:
             return len(self.number)
         return self.fractions if self.kind == "quantiles" else None
 
-    def reaching(self, folder: Path, error: str) -> Work:
+    def reaching(self, folder: Path, error: str) -> Choices:
         """Return the same with the epsilon at which an answer errs by so much.
 
         Parameters
@@ -334,7 +335,7 @@ class Work:
 
         Returns
         -------
-        Work
+        Choices
             With an epsilon of three digits.
         """
         try:
@@ -343,15 +344,16 @@ class Work:
             wanted = math.nan
         if not (math.isfinite(wanted) and wanted > 0):
             raise InvalidChoice("the error that is wanted is a number above 0")
-        low, high = -7.0, math.log2(20)
-        for _ in range(12):
-            middle = (low + high) / 2
-            trial = replace(self, epsilon=f"{2**middle:.3g}")
-            reached = trial.predicted(folder).answers[0].error
-            low, high = (middle, high) if reached > wanted else (low, middle)
-        found = replace(self, epsilon=f"{2**high:.3g}")
-        if found.predicted(folder).answers[0].error > wanted * 1.05:
-            raise InvalidChoice("no epsilon up to 20 reaches this error")
+        # Errors are nearly in proportion to 1 / epsilon, so that few steps find it
+        found = replace(self, epsilon="1")
+        for _ in range(5):
+            reached = found.predicted(folder).answers[0].error
+            if abs(reached / wanted - 1) < 0.01:
+                break
+            epsilon = float(found.loss) * reached / wanted
+            if not 1e-4 <= epsilon <= float(MOST_EPSILON):
+                raise InvalidChoice(f"no epsilon up to {MOST_EPSILON} reaches this error")
+            found = replace(found, epsilon=f"{epsilon:.3g}")
         return found
 
     def example(self, folder: Path) -> Any:
@@ -382,13 +384,15 @@ class Work:
         loss = f"epsilon {brief(self.loss)}"
         if self.failure is not None:
             loss += f" and delta {brief(self.failure)}"
-        what = listed(self.asked(folder).names)
+        names = self.asked(folder).names
+        what = f"the column {names[0]}" if len(names) == 1 else f"the columns {listed(names)}"
         errors = "; ".join(str(answer) for answer in self.predicted(folder).answers)
+        bias = " and answers are without bias" if self.kind in ("counts", "means") else ""
         return (
             f"The numbers were released with differential privacy, {loss}, with respect to {whom}"
-            f" more or less, by mechdesign. Of the table {what} were read. Noise was drawn once,"
-            f" from a law that is published, and answers are without bias. Standard errors, for any"
-            f" data: {errors}. They do not include errors of the table itself."
+            f" more or less, by mechdesign, which read {what} of the table, as {self.schema}"
+            f" describes them in public. Noise was drawn once{bias}. Standard errors: {errors}."
+            " They do not include errors of the table itself."
         )
 
 
@@ -433,24 +437,19 @@ def _predicted(
         return Prediction(answers, others, None, "standard error, in people", [*map(str, rules)])
     if kind == "means":
         sums = GroupedSums(schema, particular)
-        promises: list[Any] = [for_each_row(Privacy.from_epsilon(epsilon), rows)]
-        if delta is not None:
-            promises.append(for_each_row(ApproximateDP(epsilon, delta), rows))
-        mechanism = sums.best(promises)
-        answers = [PredictedAnswer(*each) for each in sums.standard_errors(mechanism)]
+        mechanism = sums.mechanism(for_each_row(Privacy.from_epsilon(epsilon), rows))
+        users, *totals = sums.standard_errors(mechanism)
+        answers = [PredictedAnswer(*users[:2], "people"), *starmap(PredictedAnswer, totals)]
         return Prediction(answers, (), mechanism, "standard error")
     task = "curated-attributes" if len(schema) > 2 else "curated-ranges"
     asked: dict[str, Any] = {}
     if kind == "quantiles":
         task, asked = "curated-quantiles", {"q": particular}
-    elif delta is not None:
-        asked = {"delta": delta}
     found = plan(task, schema, epsilon=epsilon / rows, **asked)
     told = [(each.name, float(each.error), each is found.best) for each in found.candidates]
-    answers = [PredictedAnswer("an answer", float(found.best.error), "people")]
+    answers = [PredictedAnswer("the rank of a quantile", float(found.best.error), "people")]
     if kind == "counts":
-        mechanism = found.best.protocol
-        answers = [*_of_attributes(schema, mechanism), *answers]
+        answers = [*_of_attributes(schema, found.best.protocol)]
     return Prediction(answers, told, found.best.protocol, found.task.error_is)
 
 

@@ -1,0 +1,451 @@
+"""The page: who comes in, that a release is drawn once, and a walk with real clicks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from frequency.schema import Categorical, Numeric, Schema, Text
+from mechdesign.accounting import Ledger
+from mechdesign.base import write_csv
+from mechdesign.cli import main
+from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
+from tests.browser import CHROMIUM, browser
+
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+
+EVIL = "<script>alert(1)</script>"
+
+SCHEMA = Schema(
+    [
+        Categorical("town", ["Nord", EVIL]),
+        Numeric("age", low=0, high=9, whole=True, unit="years", outside="clip"),
+        Text("word", bytes=8),
+    ]
+)
+
+
+class Answered(NamedTuple):
+    """What a server answers."""
+
+    status: int
+    headers: Any
+    text: str
+
+
+class Client:
+    """A person at the page, with the cookie, or somebody else."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        parts = urlsplit(address)
+        assert parts.port is not None
+        self.address, self.folder = address, folder
+        self.port, self.key = parts.port, parse_qs(parts.query)["key"][0]
+        self.origin = f"http://127.0.0.1:{self.port}"
+        self.own = {"Cookie": f"mechdesign-{self.port}={self.key}"}
+
+    def ask(self, path: str, method: str = "GET", body: Any = None, **headers: str) -> Answered:
+        """One request, with these headers alone."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        found = Answered(answer.status, answer.headers, answer.read().decode("utf-8", "replace"))
+        connection.close()
+        return found
+
+    def get(self, path: str, **given: Any) -> Answered:
+        """A page, as the person sees it."""
+        query = f"?{urlencode(given, doseq=True)}" if given else ""
+        return self.ask(path + query, **self.own)
+
+    @property
+    def token(self) -> str:
+        """That of forms."""
+        found = re.search(r'name="token" value="(\w+)"', self.get("/").text)
+        assert found is not None
+        return found[1]
+
+    def post(self, path: str, **given: Any) -> Answered:
+        """A form of the page."""
+        body = urlencode({"token": self.token, **given}, doseq=True)
+        return self.ask(path, "POST", body, **self.own, Origin=self.origin)
+
+    def released(self, press: str = "0" * 32, **given: Any) -> str:
+        """What the page says once a release is done."""
+        answer = self.post("/release", press=press, **given)
+        assert answer.status == 303, answer.text
+        end = time.monotonic() + 60
+        while "Reading the table" in (
+            text := self.ask(answer.headers["Location"], **self.own).text
+        ):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        return text
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Client]:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    rows = [(["Nord", EVIL][k % 2], k % 10, f"w{k % 3}") for k in range(300)]
+    write_csv(folder / "people.csv", [SCHEMA.names, *rows])
+    SCHEMA.save(folder / "people.toml")
+    (tmp_path / "secret.csv").write_text("town\nNord\n")
+    (folder / "link.csv").symlink_to(tmp_path / "secret.csv")
+    command = [sys.executable, "-W", "error", "-m", "mechdesign", "page", "--no-browser"]
+    run = subprocess.Popen(
+        [*command, "--folder", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    client = Client(run.stdout.readline().strip(), folder)
+    yield client
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=20)
+    assert said == ""
+
+
+GIVEN = {"table": "people.csv", "schema": "people.toml"}
+
+
+def test_nobody_else_comes_in(page):
+    assert page.ask("/").status == 403
+    for path in ("/answers", "/static/page.css", "/describe?table=people.csv"):
+        assert page.ask(path).status == 403
+        assert page.ask(path, Cookie=f"mechdesign-{page.port}=wrong").status == 403
+    assert page.ask("/?key=wrong").status == 403
+    let = page.ask(f"/?key={page.key}")
+    assert (let.status, let.headers["Location"]) == (303, "/")
+    cookie = let.headers["Set-Cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    # A name that leads here, as after rebinding
+    for host in (f"evil.example:{page.port}", "127.0.0.1", f"127.0.0.1:{page.port}.evil.example"):
+        assert page.ask("/", Host=host, **page.own).status == 421
+    assert page.get("/").status == 200
+    assert page.key not in page.get("/").text
+
+
+def test_forms_of_others_change_nothing(page):
+    body = urlencode({"token": page.token})
+    for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+        assert page.ask("/example", "POST", body, **page.own, **headers).status == 403
+    for body in ("", "token=wrong", "token="):
+        assert page.ask("/example", "POST", body, **page.own, Origin=page.origin).status == 403
+    assert page.ask("/example", **page.own).status == 405
+    large = b"x" * ((1 << 20) + 1)
+    assert page.ask("/example", "POST", large, **page.own, Origin=page.origin).status == 413
+    assert not (page.folder / "example people.csv").exists()
+    assert page.post("/example").status == 303
+    assert (page.folder / "example people.csv").exists()
+
+
+def test_pages_load_nothing_of_others_and_labels_are_no_markup(page):
+    page.released(kind="counts", attribute="town", out="towns", **GIVEN)
+    paths = [
+        page.get("/"),
+        page.get("/describe", table="people.csv"),
+        page.get("/question", **GIVEN),
+        page.get("/privacy", attribute="town", **GIVEN),
+        page.get("/answers", file="towns.release"),
+        page.get("/answers", file=EVIL),
+        page.get("/explain"),
+    ]
+    for answer in paths:
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert EVIL not in answer.text
+        assert not re.search(r"(src|href)=.?(https?:)?//", answer.text)
+        assert not re.search(r"<script>| style=| onclick=", answer.text)
+    assert "&lt;script&gt;" in paths[4].text
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.csv", "link.csv", "/etc/passwd", "none.csv", "people.toml", ".", ""]
+)
+def test_no_file_is_read_outside_of_the_folder(page, name):
+    answer = page.get("/describe", table=name)
+    assert (answer.status, "no such file" in answer.text) == (400, True)
+    answer = page.get("/download", file=name, form="release")
+    assert (answer.status, "no such file" in answer.text) == (400, True)
+    for out in ("../x", "a/b", ".x", "x\ny", "-" * 200):
+        said = page.post(
+            "/release", press="1" * 32, kind="counts", attribute="town", out=out, **GIVEN
+        )
+        assert (said.status, "the file&#39;s name" in said.text) == (400, True)
+
+
+def test_a_release_is_drawn_once_by_the_command_that_is_shown(page):
+    Ledger.open(page.folder / "budget.json", epsilon=3)
+    given = {"kind": "counts", "attribute": ["town", "age"], "epsilon": "0.5", "out": "towns"}
+    given |= {"ledger": "budget.json", **GIVEN}
+    text = page.released(**given)
+    path = page.folder / "towns.release"
+    content = path.read_bytes()
+    assert load_release(path).promised == "epsilon 0.5 for each row"
+    assert page.released(**given) == text
+    assert path.read_bytes() == content
+    other = page.post("/release", press="2" * 32, **given)
+    assert (other.status, "is there already" in other.text) == (400, True)
+    assert [
+        str(e.epsilon) for e in Ledger.open(page.folder / "budget.json", epsilon=3).entries
+    ] == ["1/2"]
+    # The script that is saved does what was done
+    script = page.get("/script", form="sh", **given).text.splitlines()[-1]
+    words = shlex.split(script)
+    assert words[0] == "mechdesign"
+    assert words[-4:-2] == ["--ledger", "budget.json"]
+    python = page.get("/script", form="py", **given).text
+    assert all(json.dumps(word) in python for word in words[1:])
+    notebook = json.loads(page.get("/script", form="ipynb", **given).text)
+    assert "".join(notebook["cells"][0]["source"]) == python
+
+
+def test_a_command_with_a_seed_draws_the_same(page, monkeypatch):
+    """What the page runs is the command: byte for byte."""
+    monkeypatch.chdir(page.folder)
+    given = {"kind": "means", "number": "age", "by": "town", "out": "means", **GIVEN}
+    words = shlex.split(page.get("/script", form="sh", **given).text.splitlines()[-1])[1:]
+    python = page.get("/script", form="py", **given).text
+    assert main([*words, "--seed", "3"]) == 0
+    first = (page.folder / "means.release").read_bytes()
+    seeded = python.replace('"curate"', '"curate", "--seed", "3", "--force"')
+    subprocess.run([sys.executable, "-c", seeded], check=True, cwd=page.folder)
+    assert (page.folder / "means.release").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"kind": "counts", "attribute": "age"}, "people of one age"),
+        ({"kind": "means", "number": "age", "by": "town"}, "the sum of age"),
+        ({"kind": "quantiles", "attribute": "age", "quantile": "0.5"}, "the rank of a quantile"),
+        ({"kind": "keys", "attribute": "word", "delta": "1e-3"}, "the number of people of a value"),
+    ],
+)
+def test_every_question_is_predicted_released_and_answered(page, given, told):
+    text = page.get("/privacy", people=300, **given, **GIVEN).text
+    assert told in text
+    assert "2.72 times as likely" in text
+    again = page.get("/predicted", people=300, epsilon="0.5", **given, **GIVEN).text
+    assert "1.65 times as likely" in again
+    if given["kind"] in ("counts", "means"):
+        drawn = page.get("/example.svg", people=300, **given, **GIVEN)
+        assert drawn.headers["Content-Type"] == "image/svg+xml"
+    found = page.get("/privacy", people=300, error="2.5", **given, **GIVEN).text
+    assert "Find the epsilon" in found
+    text = page.released(**given, **GIVEN, out="a")
+    assert "A paragraph on method" in text, text
+    released: Any = load_release(page.folder / "a.release")
+    kinds = {"quantiles": ReleasedQuantiles, "keys": ReleasedKeys}
+    assert isinstance(released, kinds.get(given["kind"], object))
+    answers = page.get("/answers", file="a.release")
+    assert (answers.status, "95 % interval" in answers.text) == (200, True)
+    for form, kind in (("csv", "text/csv"), ("json", "application/json")):
+        saved = page.get("/download", file="a.release", form=form)
+        assert saved.headers["Content-Type"].startswith(kind)
+        assert "attachment" in saved.headers["Content-Disposition"]
+    if given["kind"] != "quantiles":
+        assert "<svg" in page.get("/answers.svg", file="a.release").text
+
+
+def test_answers_are_filtered_and_compared(page):
+    page.released(kind="counts", attribute=["town", "age"], epsilon="4", out="a", **GIVEN)
+    asked = {"file": "a.release", "ask": "where", "of:age": "2:4"}
+    assert "age 2:4" in page.get("/answers", **asked).text
+    by = page.get("/answers", by="town", **asked).text
+    assert "age 2:4 and town Nord" in by
+    assert "<svg" in page.get("/answers.svg", by="town", **asked).text
+    mean = {"file": "a.release", "ask": "mean", "number": "age", "of:town": "Nord"}
+    assert "mean age where town Nord" in page.get("/answers", **mean).text
+    half = {"file": "a.release", "ask": "quantile", "number": "age", "phi": "0.5"}
+    assert "quantile 0.5 of age" in page.get("/answers", **half).text
+
+
+def test_columns_are_described_by_hand(page):
+    given = {
+        "kind:0": "labels",
+        "labels:0": f"Nord\n {EVIL} \n\n",
+        "missing:0": "item",
+        "kind:1": "whole",
+        "low:1": "0",
+        "high:1": "9",
+        "unit:1": "years",
+        "outside:1": "clip",
+        "kind:2": "text",
+    }
+    answer = page.post("/schema", table="people.csv", **given)
+    assert answer.headers["Location"] == "/question?table=people.csv&schema=people+2.toml"
+    schema = Schema.load(page.folder / "people 2.toml")
+    assert schema["town"] == Categorical("town", ["Nord", EVIL], missing="item")
+    assert schema["age"] == SCHEMA["age"]
+    for wrong, said in (
+        ({}, "describe one column"),
+        ({"kind:1": "whole", "low:1": "a", "high:1": "9"}, "is a number"),
+        ({"kind:1": "number", "low:1": "3", "high:1": "2"}, "not above it"),
+        ({"kind:0": "labels"}, "needs labels"),
+        ({"kind:0": "dogs"}, "choose what town holds"),
+    ):
+        answer = page.post("/schema", table="people.csv", **wrong)
+        assert (answer.status, said in answer.text) == (400, True)
+    drafted = page.post("/schema", table="people.csv", public="yes")
+    assert "people+3.toml" in drafted.headers["Location"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "choose one column"),
+        ({"attribute": "dogs"}, "no column dogs"),
+        ({"kind": "means"}, "choose a number"),
+        ({"kind": "dogs", "attribute": "age"}, "choose a question"),
+        ({"kind": "quantiles", "attribute": ["age", "town"]}, "choose one column"),
+        ({"kind": "quantiles", "attribute": "town"}, "has no order"),
+        ({"kind": "quantiles", "attribute": "age", "quantile": "2"}, "quantiles are fractions"),
+        ({"kind": "keys", "attribute": "age"}, "has a list of labels"),
+        ({"kind": "keys", "attribute": "word", "delta": "1"}, "delta is"),
+        ({"attribute": "word"}, "nobody listed"),
+        ({"attribute": "age", "epsilon": "0"}, "epsilon is"),
+        ({"attribute": "age", "epsilon": "nan"}, "epsilon is"),
+        ({"attribute": "age", "epsilon": "99"}, "epsilon is"),
+        ({"attribute": "age", "people": "many"}, "a whole number"),
+        ({"attribute": "age", "person": "dogs"}, "no column dogs"),
+        ({"attribute": "age", "person": "word", "rows": "0"}, "rows of a person"),
+        ({"attribute": "age", "error": "-1"}, "a number above 0"),
+        ({"attribute": "age", "error": "1e-9"}, "no epsilon"),
+    ],
+)
+def test_wrong_choices_are_told_and_draw_nothing(page, given, said):
+    answers = [page.get("/privacy", **GIVEN, **given)]
+    if not {"people", "error"} & set(given):  # which are no options of a release
+        answers.append(page.post("/release", press="3" * 32, **GIVEN, **given))
+    for answer in answers:
+        assert (answer.status, said in answer.text) == (400, True), answer.text
+    assert not list(page.folder.glob("*.release"))
+
+
+def test_a_bad_table_and_an_interrupt_leave_nothing_behind(page):
+    (page.folder / "people.csv").write_text("town,age,word\nNord,3,w1\nOst,4,w1\n")
+    text = page.released(kind="counts", attribute="town", **GIVEN)
+    assert "Nothing was released" in text
+    assert "Ost" in text
+    assert page.post(f"/job/{'0' * 32}/cancel").status == 303
+    with (page.folder / "people.csv").open("w") as stream:
+        stream.write("town,age,word\n" + "Nord,3,w1\n" * 3_000_000)
+    answer = page.post("/release", press="4" * 32, kind="counts", attribute="town", **GIVEN)
+    assert page.post(f"/job/{'4' * 32}/cancel").status == 303
+    said = page.ask(answer.headers["Location"], **page.own).text
+    assert "Cancelled" in said or "Released" in said
+    left = sorted(path.name for path in page.folder.iterdir() if not path.name.startswith("link"))
+    assert set(left) <= {"people.csv", "people.toml", "people counts.release"}
+
+
+def test_a_file_that_is_dropped_is_explained(page):
+    assert main(["design", "--n", "4", "--epsilon", "1", "--out", str(page.folder / "m.json")]) == 0
+    headers = {**page.own, "Origin": page.origin, "X-Token": page.token}
+    body = (page.folder / "m.json").read_bytes()
+    answer = page.ask("/explained?name=m.json", "POST", body, **headers)
+    assert answer.status == 200
+    assert "Audit" in answer.text
+    assert str(page.folder.parent) not in answer.text
+    for name, said in (("m.exe", "is a file .json"), ("..%2Fm", "is a file .json")):
+        answer = page.ask(f"/explained?name={name}", "POST", body, **headers)
+        assert (answer.status, said in answer.text) == (400, True)
+    del headers["X-Token"]
+    assert page.ask("/explained?name=m.json", "POST", body, **headers).status == 403
+
+
+def test_the_command_refuses_what_is_no_folder(tmp_path, capsys):
+    assert main(["page", "--folder", str(tmp_path / "none")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+    assert main(["page", "--port", "70000"]) == 2
+
+
+# ------------------------------------------------------------------------------------------------
+# By somebody with a mouse.
+
+
+def click(tab: Any, selector: str) -> None:
+    """Press the mouse where something is."""
+    tab.wait(f"!!document.querySelector({selector!r})")
+    place = tab.run(
+        f"(() => {{ const one = document.querySelector({selector!r}); one.scrollIntoView("
+        '{block: "center"}); const box = one.getBoundingClientRect();'
+        " return [box.x + box.width / 2, box.y + box.height / 2] })()"
+    )
+    given = {"x": place[0], "y": place[1], "button": "left", "clickCount": 1}
+    for kind in ("mousePressed", "mouseReleased"):
+        tab.command("Input.dispatchMouseEvent", type=kind, **given)
+
+
+def arrived(tab: Any, path: str) -> None:
+    """Wait for a page, and that no rule of accessibility is broken, in light and dark."""
+    tab.wait(f"location.pathname.startsWith({path!r}) && document.readyState == 'complete'")
+    tab.wait("!!document.querySelector('h1') && !document.querySelector('progress')")
+    tab.run((files("axe_core_python") / "axe.min.js").read_text() + ";0")
+    for scheme in ("light", "dark"):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        tab.command("Emulation.setEmulatedMedia", features=[feature])
+        found = tab.run(
+            "axe.run().then(found => JSON.stringify(found.violations.map(one => [one.id,"
+            " one.nodes.map(node => node.html)])))"
+        )
+        assert json.loads(found) == []
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@in_a_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 420])
+def test_somebody_walks_from_the_example_to_an_answer(page, tmp_path, width):
+    with browser(tmp_path / "profile") as tab:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        tab.command("Emulation.setDeviceMetricsOverride", **size)
+        tab.open(page.address)
+        arrived(tab, "/")
+        click(tab, "form[action='/example'] button")
+        arrived(tab, "/describe")
+        click(tab, "input[value='example people.toml']")
+        click(tab, "form[action='/question'] button")
+        arrived(tab, "/question")
+        click(tab, "input[value=means]")
+        assert tab.run("document.querySelector('input[name=attribute]').offsetParent === null")
+        click(tab, "input[name=number][value=income]")
+        click(tab, "input[name=by][value=district]")
+        click(tab, "form[action='/privacy'] button")
+        arrived(tab, "/privacy")
+        assert "the sum of income" in tab.text()
+        before = tab.run("document.querySelector('#part table').innerText")
+        click(tab, "input[type=range]")
+        tab.press("ArrowDown")
+        tab.wait(f"document.querySelector('#part table').innerText != {json.dumps(before)}")
+        epsilon = tab.run("document.querySelector('input[name=epsilon]').value")
+        assert epsilon != "1"
+        assert tab.run("document.querySelector('[data-follows=epsilon]').value") == epsilon
+        click(tab, "form[action='/release'] button")
+        arrived(tab, "/job/")
+        assert "Released" in tab.text()
+        click(tab, "a.button")
+        arrived(tab, "/answers")
+        assert "mean income where district Old Town" in tab.text()
+        tab.wait("document.querySelector('figure img').naturalWidth > 100")
+        assert not tab.errors
+    released = load_release(page.folder / "example people means.release")
+    assert released.promised.startswith(f"epsilon {epsilon}")
