@@ -42,6 +42,11 @@ class Answer:
 
     It can be unpacked as ``value, variance``.
 
+    An answer by a model, which is smoothed or shrunk towards what is usual, has two intervals: that
+    of the reports alone, which holds for every question, and that of the model, which is shorter
+    and holds on average over questions, but not where people look because something is unusual
+    there, as at a peak. The variance is the model's.
+
     Attributes
     ----------
     value : float or numpy.ndarray
@@ -52,6 +57,7 @@ class Answer:
     _variance: Any = None
     _unknown: str = ""
     _interval: Callable[[float], ConfidenceInterval] | None = None
+    _for_each: Callable[[float], ConfidenceInterval] | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "_variance"):  # NumPy's scalars would be printed as such
@@ -70,7 +76,7 @@ class Answer:
             raise UnknownVariance(self._unknown)
         return self._variance
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95, *, on_average: bool = False) -> ConfidenceInterval:
         """An interval that covers the truth with about this probability.
 
         For several questions each interval holds by itself.
@@ -79,6 +85,9 @@ class Answer:
         ----------
         confidence : float, default 0.95
             Strictly between 0 and 1.
+        on_average : bool, default False
+            True: of a model, the shorter interval that holds on average over questions. Other
+            answers have one interval.
 
         Returns
         -------
@@ -93,11 +102,24 @@ class Answer:
             Another confidence.
         """
         z = normal_quantile(confidence)
+        if self._for_each is not None and not on_average:
+            return ConfidenceInterval(*map(plain, self._for_each(confidence)))
         if self._interval is not None:
             return ConfidenceInterval(*map(plain, self._interval(confidence)))
         half = z * np.sqrt(self.variance)
         middle = np.where(np.isfinite(half), self.value, 0.0)
         return ConfidenceInterval(plain(middle - half), plain(middle + half))
+
+    @property
+    def rests_on_model(self) -> bool:
+        """Whether the reports alone leave more than three times what the model does.
+
+        Of several questions: for one of them.
+        """
+        if self._for_each is None:
+            return False
+        (low, high), (inner_low, inner_high) = self.interval(), self.interval(on_average=True)
+        return bool(np.any(np.subtract(high, low) > 3 * np.subtract(inner_high, inner_low)))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.value
@@ -112,9 +134,22 @@ def cut(told: Answer, least: Any, most: Any) -> Answer:
     """The answer, with intervals cut to what is possible."""
 
     def interval(confidence: float) -> ConfidenceInterval:
-        return ConfidenceInterval(*(np.clip(end, least, most) for end in told.interval(confidence)))
+        ends = told.interval(confidence, on_average=True)
+        return ConfidenceInterval(*(np.clip(end, least, most) for end in ends))
 
     return replace(told, _interval=interval)
+
+
+def by_model(told: Answer, reports: Answer, least: Any = 0.0, most: Any = 1.0) -> Answer:
+    """The answer of a model, beside that of the reports alone, whose interval holds for each."""
+
+    # By the Bayesian argument the value is the better guess: it is never outside
+    def interval(confidence: float) -> ConfidenceInterval:
+        low, high = reports.interval(confidence)
+        ends = np.fmin(low, told.value), np.fmax(high, told.value)
+        return ConfidenceInterval(*(np.clip(end, least, most) for end in ends))
+
+    return replace(told, _for_each=interval)
 
 
 def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> Answer:

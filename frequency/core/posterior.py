@@ -184,21 +184,28 @@ class Posterior:
         the domain were estimated; else at least 0.
     """
 
-    def __init__(self, frequencies: Array, grid: _Grid, wide: Any, shift: Array) -> None:
+    def __init__(
+        self, frequencies: Array, parts: tuple[_Grid, Any, Array], reports: Estimate
+    ) -> None:
         self.frequencies = frequencies
-        self._grid, self._wide, self._shift = grid, wide, shift
+        self._grid, self._wide, self._shift = parts
+        self._reports = reports
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
-        """Return posterior intervals of each item's frequency, with equal tails.
+    def interval(self, confidence: float = 0.95, *, on_average: bool = False) -> ConfidenceInterval:
+        """Return intervals of each item's frequency.
 
-        They cover about this fraction of the items, also of those with the largest posterior means:
-        selection does not matter to a posterior. The prior is widened for them by its own
-        uncertainty, see `empirical_bayes`.
+        They hold for each item, by its own reports; the posterior mean is within. Posterior
+        intervals, with equal tails, are shorter, and cover about this fraction of the items, also
+        of those with the largest posterior means: selection does not matter to a posterior. But of
+        a few items that are unlike the others they may miss most.
 
         Parameters
         ----------
         confidence : float, default 0.95
-            The posterior probability of each interval, strictly between 0 and 1.
+            The probability that each interval holds, strictly between 0 and 1.
+        on_average : bool, default False
+            True: posterior intervals. The prior is widened for them by its own uncertainty, see
+            `empirical_bayes`.
 
         Returns
         -------
@@ -211,6 +218,10 @@ class Posterior:
             Another confidence.
         """
         normal_quantile(confidence)
+        if not on_average:
+            ends = self._reports.interval(confidence)
+            least = np.minimum(ends.low, self.frequencies).clip(0.0, 1.0)
+            return ConfidenceInterval(least, np.maximum(ends.high, self.frequencies).clip(0.0, 1.0))
         tail = (1.0 - confidence) / 2
         # Where in the cell around 0 a frequency lies cannot be told: an end there is one of it
         cell = float(self._grid.high[0])
@@ -276,7 +287,8 @@ def empirical_bayes(estimate: Estimate) -> Posterior:
     from a Dirichlet distribution with parameter 0.1, with little noise, 87 to 93 % of the intervals
     of 95 % covered, and 84 to 90 % of those of the ten largest. They hold on average over items,
     and not for each: of 64 items of which eight are twice as frequent as the others (OUE, 42,955
-    reports), 40 % of the intervals of these eight did.
+    reports), 40 % of the intervals of these eight did. So they are for ``on_average``; the default
+    is what the reports of an item alone tell.
 
     Parameters
     ----------
@@ -321,7 +333,8 @@ def empirical_bayes(estimate: Estimate) -> Posterior:
     shift = (grid.values - grid.centres[grid.bins]) * shrinkage[grid.bins]
     frequencies = np.maximum(means[grid.bins] + shift, 0.0)
     wide = _mixed(grid, _widened(grid, priors @ weights)[:, None], np.ones(1))
-    return Posterior(frequencies / frequencies.sum(), grid, _normalised(wide), shift)
+    parts = grid, _normalised(wide), shift
+    return Posterior(frequencies / frequencies.sum(), parts, estimate)
 
 
 def _independent(estimate: Estimate) -> tuple[Array, Array, float]:

@@ -92,6 +92,7 @@ class EstimateSource(NamedTuple):
     confidence: float  # of each interval by itself, in (0, 1)
     shares: bool = False  # whether answers are fractions of the users, also of a release
     reproducible: bool = False  # whether it is a release that was made with a seed
+    on_average: bool = False  # whether intervals of models hold on average over questions alone
 
     @property
     def schema(self) -> Schema:
@@ -169,10 +170,20 @@ class EstimateSource(NamedTuple):
         if all(row.low is None for row in rows):
             notes = [f"{self.name} knows no error of these answers: they have no intervals."]
         else:
+            held = f"{100 * self.confidence:.12g}%"
             notes = [
-                f"Each interval holds the truth with a probability of about"
-                f" {100 * self.confidence:.12g}%, by itself."
+                f"Each interval holds the truth with a probability of about {held}, by itself."
             ]
+            if self.on_average:
+                notes = [
+                    f"About {held} of the intervals of many questions hold the truth; where"
+                    " something is unusual, as at a peak or a step, fewer do."
+                ]
+            if any(row.modelled for row in rows):
+                notes.append(
+                    "Where the standard error is less than a third of what the interval says, the"
+                    " answer rests on a model: reports alone leave more open."
+                )
             if any(row.low is None for row in rows):
                 notes.append("Where there is none, the error is not known.")
             if any(row.error == math.inf for row in rows):
@@ -263,7 +274,8 @@ class EstimateSource(NamedTuple):
 
     def _row(self, question: str, told: _Told) -> AnswerRow:
         value, error, low, high = self._numbers_of(told.answer)
-        return AnswerRow(question, value, error, low, high, told.unit, told.within)
+        modelled = not self.on_average and told.answer.rests_on_model
+        return AnswerRow(question, value, error, low, high, told.unit, told.within, modelled)
 
     def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
@@ -372,7 +384,7 @@ class EstimateSource(NamedTuple):
         with suppress(UnknownVariance):
             numbers[1] = np.sqrt(answer.variance)
         with suppress(UnknownVariance):
-            numbers[2:] = answer.interval(self.confidence)
+            numbers[2:] = answer.interval(self.confidence, on_average=self.on_average)
         return [number if number is None else plain(np.asarray(number)) for number in numbers]
 
     def _quantile(self, text: str) -> tuple[float, str, str]:
@@ -567,6 +579,7 @@ class AnswerRow(NamedTuple):
     high: Any
     unit: str  # of the value, such as "fraction of the users" or "years"
     interpolated: bool = False  # whether users are taken to be even within bins
+    modelled: bool = False  # whether it rests on a model: see `Answer.rests_on_model`
 
 
 class AnswerList(NamedTuple):
@@ -593,7 +606,7 @@ class AnswerList(NamedTuple):
 
     def csv(self, spreadsheet: bool = False) -> str:
         """A line for each answer, empty where something is not known."""
-        rows = [HEADINGS, *(map(_cell, row) for row in self.rows)]
+        rows = [HEADINGS, *(map(_cell, row[: len(HEADINGS)]) for row in self.rows)]
         return comma_separated(rows, spreadsheet=spreadsheet)
 
     def json(self) -> str:
@@ -604,7 +617,7 @@ class AnswerList(NamedTuple):
             "n": self.n,
             "confidence": self.confidence,
             "notes": list(self.notes),
-            "answers": [dict(zip(HEADINGS, map(_known, row), strict=True)) for row in self.rows],
+            "answers": [dict(zip(HEADINGS, map(_known, row), strict=False)) for row in self.rows],
         }
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 

@@ -81,6 +81,8 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
     --fitted  answer by one model that is fitted to all reports on marginals, or on ranges of
         several attributes, or to all numbers of a curator's release, which mostly errs less
+    --on-average  the shorter intervals of the model of smoothed answers, which hold on average over
+        questions, but not at peaks and steps
     --shares  answer and draw in fractions of the users also from a release, which is in users
     | --table  print a table to read (default: CSV)
     | --json  print JSON
@@ -111,6 +113,10 @@ def run_query(options: argparse.Namespace) -> None:
         source = _fitted(source)
     if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
         source = source._replace(shares=True)
+    if options.on_average:
+        if not isinstance(source, EstimateSource):
+            raise ValueError("--on-average is of an estimate by a model")
+        source = source._replace(on_average=True)
     asked, rows = _answered(options, source)
     answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked))
     kind = options.kind and options.kind.replace("-", " ")

@@ -53,7 +53,7 @@ def test_a_distribution_with_intervals_around_it(oracle, n):
     assert found.frequencies.shape == (oracle.domain,)
     assert found.frequencies.min() >= 0
     assert found.frequencies.sum() == pytest.approx(1, abs=1e-12)
-    narrow, wide = found.interval(0.5), found.interval(0.99)
+    narrow, wide = found.interval(0.5, on_average=True), found.interval(0.99, on_average=True)
     assert (wide.low <= narrow.low).all()
     assert (narrow.low <= narrow.high).all()
     assert (narrow.high <= wide.high).all()
@@ -80,7 +80,9 @@ def test_items_are_treated_alike():
     shuffled = Aggregate(oracle.signature, aggregate.n, aggregate.counts[order])
     one, other = (empirical_bayes(oracle.estimate(a)) for a in (aggregate, shuffled))
     assert other.frequencies == pytest.approx(one.frequencies[order], rel=1e-6, abs=1e-9)
-    assert other.interval().high == pytest.approx(one.interval().high[order], rel=1e-6, abs=1e-9)
+    assert other.interval(on_average=True).high == pytest.approx(
+        one.interval(on_average=True).high[order], rel=1e-6, abs=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -114,7 +116,7 @@ def test_intervals_cover_on_average_and_for_the_largest(oracle, family):
     for _ in range(10):
         estimate, truth = collected(oracle, FAMILIES[family], 50_000, rng)
         found = empirical_bayes(estimate)
-        low, high = found.interval(0.95)
+        low, high = found.interval(0.95, on_average=True)
         inside = (low <= truth) & (truth <= high)
         covered.append(inside.mean())
         top = np.argsort(-found.frequencies)[:10]
@@ -176,7 +178,9 @@ def test_a_larger_population_widens_intervals():
     estimate, _ = collected(GRR(50, 4.0), normalised(1 / np.arange(1, 51)), 2000, rng)
     drawn = estimate.of_population(10**9)
     assert drawn.variance_slope == pytest.approx(estimate.variance_slope + 1 / 2000, rel=1e-5)
-    own, more = (np.subtract(*empirical_bayes(e).interval()[::-1]) for e in (estimate, drawn))
+    own, more = (
+        np.subtract(*empirical_bayes(e).interval(on_average=True)[::-1]) for e in (estimate, drawn)
+    )
     assert more[0] > own[0]
 
 
@@ -209,5 +213,25 @@ def test_a_million_items_take_seconds():
     frequencies = normalised(1 / np.arange(1, 1_000_001))
     estimate, truth = collected(OUE(1_000_000, 2.0), frequencies, 10**7, rng)
     found = empirical_bayes(estimate)
-    low, high = found.interval()
+    low, high = found.interval(on_average=True)
     assert np.mean((low <= truth) & (truth <= high)) > 0.93
+
+
+def test_intervals_hold_for_items_that_are_unlike_the_others() -> None:
+    """By their own reports; by the model they are drawn towards the others."""
+    share = np.where(np.arange(64) < 8, 2.0, 1.0)
+    oracle, users, held = OUE(64, 1.0), 42_955, np.zeros((2, 20, 8))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(users, share / share.sum())
+        estimate = oracle.estimate(oracle.simulate(counts, rng))
+        posterior = empirical_bayes(estimate)
+        for place, on_average in enumerate((False, True)):
+            low, high = posterior.interval(on_average=on_average)
+            held[place, seed] = ((low <= counts / users) & (counts / users <= high))[:8]
+        low, high = posterior.interval()
+        assert ((low <= posterior.frequencies) & (posterior.frequencies <= high)).all()
+        assert (low >= 0).all()
+        assert (high <= 1).all()
+    assert held[0].mean() > 0.9
+    assert held[1].mean() < 0.6

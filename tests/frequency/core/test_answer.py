@@ -210,7 +210,8 @@ def test_smoothed_estimates_answer_ranges() -> None:
     answer = estimate.answer(Between(3, 9))
     half = normal_quantile(0.95) * np.sqrt(answer.variance)
     ends = np.clip([answer.value - half, answer.value + half], 0, 1)
-    assert answer.interval() == pytest.approx(tuple(ends))
+    assert answer.interval(on_average=True) == pytest.approx(tuple(ends))
+    assert answer.interval() != answer.interval(on_average=True)
     apart = estimate.answer([1, 5])
     assert apart.value == pytest.approx(estimate.frequencies[[1, 5]].sum())
     with pytest.raises(UnknownVariance, match="sum of ranges"):

@@ -251,7 +251,7 @@ def test_errors_that_are_stated_are_those_of_answers():
     assert f"{error:.4g} EUR for the sum of pay" in sums.statement(mechanism)
     users = math.sqrt(estimate.answer({"smokes": "no"}).variance)
     # Of a group are all its users, those without a value, too
-    assert f"{users:.3g} for the number of users of a group" in sums.statement(mechanism)
+    assert f"{users:.4g} for the number of users of a group" in sums.statement(mechanism)
 
 
 @pytest.fixture

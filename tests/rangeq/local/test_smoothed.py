@@ -207,10 +207,13 @@ def test_scalars_arrays_and_what_is_not_a_range() -> None:
         estimate.answer(Between(1, 19)).variance
     )
     half = math.sqrt(estimate.answer(Between(5, 12)).variance) * stats.norm.ppf(0.95)
+    value = estimate.range(5, 12)
+    low, high = estimate.answer(Between(5, 12)).interval(0.9, on_average=True)
+    assert (low, high) == pytest.approx((max(value - half, 0), min(value + half, 1)))
+    # By the reports alone, but for the value, which is never outside
     low, high = estimate.answer(Between(5, 12)).interval(0.9)
-    assert (low, high) == pytest.approx(
-        (max(estimate.range(5, 12) - half, 0), min(estimate.range(5, 12) + half, 1))
-    )
+    first, last = estimate.unbiased.answer(Between(5, 12)).interval(0.9)
+    assert (low, high) == pytest.approx((max(min(first, value), 0), min(max(last, value), 1)))
     for bad in ((-1, 2), (0, 20), (3, 2), (0.0, 2), (True, 2), ([0, 3], [1, 2])):
         with pytest.raises(InvalidRange):
             estimate.range(*bad)
@@ -232,11 +235,7 @@ def test_quantile_intervals_are_crossings_of_the_band() -> None:
         bands = [estimate.answer(Between(0, item)).interval(0.8) for item in range(40)]
         early = next(item for item, band in enumerate(bands) if band.high >= phi - 1e-12)
         late = next(
-            (
-                item
-                for item, band in enumerate(bands)
-                if max(b.low for b in bands[: item + 1]) >= phi - 1e-12
-            ),
+            (item for item in range(40) if min(b.low for b in bands[item:]) >= phi - 1e-12),
             39,
         )
         assert estimate.quantile_interval(phi, 0.8) == (early, late)
@@ -703,3 +702,20 @@ def test_items_apart_are_not_smoothed() -> None:
     assert 0.36 < np.mean(np.square(errors)) < 2.05
     taken = [with_missing(np.random.default_rng(seed), 0) for seed in range(60)]
     assert np.mean(np.square(taken)) > 2.05  # planted: it is taken for a neighbour
+
+
+@pytest.mark.parametrize(("spike", "users", "epsilon"), [(0.05, 20_000, 1.0), (0.1, 20_000, 0.5)])
+def test_intervals_hold_where_people_look(spike, users, epsilon) -> None:
+    """At a spike on even data, which the model takes for noise."""
+    share = np.full(64, (1 - spike) / 64)
+    share[20] += spike
+    protocol, held = shaped(64, epsilon, users), np.zeros((40, 2))
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(users, share)
+        answer = protocol.estimate(protocol.simulate(counts, rng)).answer(Between(20, 20))
+        for place, on_average in enumerate((False, True)):
+            low, high = answer.interval(on_average=on_average)
+            held[seed, place] = low <= counts[20] / users <= high
+    assert stats.binom.cdf(held[:, 0].sum(), 40, 0.93) > FALSE_ALARM
+    assert held[:, 1].mean() < 0.5
