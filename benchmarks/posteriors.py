@@ -80,7 +80,7 @@ def rows(cells: int, repeats: int) -> Iterator[list[str]]:
                 asked = Between(ends[0][some], ends[1][some])
                 prefix = np.concatenate([[0], np.cumsum(truth)])
                 exactly = prefix[asked.last + 1] - prefix[asked.first]
-                low, high = posterior.answer(asked).interval()
+                low, high = posterior.answer(asked).interval(on_average=True)
                 other = estimate.answer(asked).interval()
                 held.append(np.mean((low <= exactly) & (exactly <= high)))
                 widths.append(np.median((high - low) / (other.high - other.low)))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from frequency.core import Answer, ConfidenceInterval, cut, normal_quantile
+from frequency.core import Answer, ConfidenceInterval, by_model, cut, normal_quantile
 from frequency.exceptions import UnknownVariance
 from frequency.schema import Domain, Schema
 from frequency.schema.numeric import Ordered
@@ -20,6 +21,7 @@ from mechdesign.base import Floats, Integers, shown
 from mechdesign.exceptions import MechanismError
 from rangeq.central.answers import Errors, TableAnswers
 from rangeq.central.inputs import Query
+from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
 from rangeq.central.released_noise import LARGEST, ReleasedNoise
 
 if TYPE_CHECKING:
@@ -121,9 +123,10 @@ class PosteriorEstimate(TableAnswers):
     Nothing is spent, and nothing of the table is looked at again.
 
     Answers are biased: where data are as the priors have them they err less than the unbiased ones,
-    at low epsilon by much, and intervals are shorter. Their variances are expected squared errors,
-    intervals hold on average over questions and kinds of data, not for each: at steps and spikes
-    that the noise just hides they hold less often.
+    at low epsilon by much. Their variances are expected squared errors. Intervals are those of the
+    unbiased answers, which hold for each question; with ``on_average``, and where what was measured
+    tells no unbiased answer, shorter ones, which hold on average over questions and kinds of data,
+    but less often at steps and spikes that the noise just hides.
 
     Attributes
     ----------
@@ -135,9 +138,11 @@ class PosteriorEstimate(TableAnswers):
         The estimated number of users.
     """
 
-    def __init__(self, mechanism: Any, shares: WaveEstimate, users: float, variance: float) -> None:
-        self.mechanism, self.shares, self._users = mechanism, shares, users
-        self._own = PosteriorErrors(shares, users, variance)
+    def __init__(
+        self, released: TableAnswers, shares: WaveEstimate, users: float, variance: float
+    ) -> None:
+        self.mechanism, self.shares, self._users = released.mechanism, shares, users
+        self._released, self._own = released, PosteriorErrors(shares, users, variance)
 
     @property
     def n(self) -> float:
@@ -146,8 +151,8 @@ class PosteriorEstimate(TableAnswers):
     def caveats(self, several: bool) -> tuple[str, ...]:
         """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
         return (
-            "These intervals hold on average over questions, not for each: the unbiased answers'"
-            " own, without a fit, do.",
+            "Of questions whose answers do not follow from what was measured intervals hold on"
+            " average over questions, not for each.",
             *self.shares.caveats(several),
         )
 
@@ -166,7 +171,10 @@ class PosteriorEstimate(TableAnswers):
             half = self.half_width(np.sqrt(variance), confidence)
             return ConfidenceInterval(value - half, value + half)
 
-        return cut(Answer(value, variance, reason, interval), 0.0, np.inf)
+        fitted = cut(Answer(value, variance, reason, interval), 0.0, np.inf)
+        with suppress(UnanswerableQuery):
+            return by_model(fitted, self._released.answer(where), 0.0, np.inf)
+        return fitted
 
     @property
     def counts(self) -> Floats:
@@ -269,4 +277,4 @@ def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> Poster
     alone = [told.alone(place) for place in range(len(sizes))]
     likelihoods = Likelihoods(told.edges, alone, told.grams, told.pairs())
     shares = told.counted(estimated(domain, _EVERYBODY, likelihoods, categorical))
-    return PosteriorEstimate(estimate.mechanism, shares, told.users, told.total)
+    return PosteriorEstimate(estimate, shares, told.users, told.total)

@@ -86,9 +86,13 @@ def test_it_errs_less_where_noise_is_large_and_its_intervals_hold(truth, most):
         answer, unbiased = posterior.answer(ask), estimate.answer(ask)
         errors += float(np.mean((answer.value - exactly) ** 2))
         own += float(np.mean((unbiased.value - exactly) ** 2))
-        low, high = answer.interval()
+        low, high = answer.interval(on_average=True)
         held.append(float(np.mean((low <= exactly) & (exactly <= high))))
         other = unbiased.interval()
+        wide = answer.interval()  # which hold for each range, as the unbiased ones do
+        assert (wide.low <= other.low.clip(0)).all()
+        assert (wide.high >= other.high).all()
+        assert ((wide.low <= answer.value) & (answer.value <= wide.high)).all()
         widths.append(float(np.median((high - low) / (other.high - other.low))))
     assert errors < most * own
     assert np.mean(held) > 0.85
@@ -223,7 +227,7 @@ def test_a_table_of_several_attributes_errs_less_than_its_unbiased_answers():
                 errors[each] += float(((asked.answer(where).value - exactly) ** 2).mean())
     assert errors[1] < 0.5 * errors[0]
     answer = posterior.answer({0: [1, 3], 1: Between(0, 2), 2: 1})
-    low, high = answer.interval()
+    low, high = answer.interval(on_average=True)
     assert 0 <= low <= answer.value <= high
     assert posterior.counts.min() >= 0
     assert posterior.counts.sum() == pytest.approx(posterior.n, rel=0.01)
@@ -296,7 +300,7 @@ def test_rows_agree_with_the_answers_of_their_release(workload):
             answer = estimate.cells(names)
             found = np.zeros(answer.value.shape)
             np.add.at(found, tuple(items[name] for name in names), 1)
-            low, high = answer.interval()
+            low, high = answer.interval(on_average=True)
             held.append(((low <= found) & (found <= high)).mean())
             axes = tuple(i for i, name in enumerate(schema.names) if name not in names)
             exactly = truth.sum(axis=axes)
@@ -429,7 +433,7 @@ def test_cells_within_those_of_the_model_have_what_is_told_of_them(coarse, epsil
         estimate = tree.release(WIDE, np.random.default_rng(seed))
         posterior = estimate.posterior()
         answer = posterior.answer(Between(first, last))
-        low, high = answer.interval()
+        low, high = answer.interval(on_average=True)
         held.append(np.mean((low <= exactly) & (exactly <= high)))
         errors.append(np.mean((answer.value - exactly) ** 2))
         own.append(np.mean((estimate.answer(Between(first, last)).value - exactly) ** 2))
@@ -514,7 +518,7 @@ def test_intervals_of_independent_attributes_hold_though_their_table_is_a_draw(u
     for seed in range(10):
         posterior = mechanism.release(truth, np.random.default_rng(seed)).posterior()
         answer = posterior.answer({0: cells[0], 1: cells[1]})
-        low, high = answer.interval()
+        low, high = answer.interval(on_average=True)
         held.append(np.mean((low <= truth.ravel()) & (truth.ravel() <= high)))
         errors.append(np.mean((answer.value - truth.ravel()) ** 2 / answer.variance))
     assert 0.9 < np.mean(held) < 0.995
