@@ -302,7 +302,7 @@ def fitted(n: int, repeats: int) -> None:
                     domain.marginal(sampled, view),
                 ]
                 errors.append([np.abs(one - true).sum() / 2 for one in found])
-                low, high = fit.cells(view).interval()
+                low, high = fit.cells(view).interval(on_average=True)
                 covered.append(((low <= true) & (true <= high)).mean())
                 low, high = of_samples([domain.marginal(one, view) for one in several]).interval()
                 among.append(((low <= true) & (true <= high)).mean())

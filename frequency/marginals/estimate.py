@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
@@ -15,6 +16,7 @@ from frequency.core import (
     Aggregate,
     Answer,
     OfPopulation,
+    by_model,
     checked_sample,
     conditions,
     cut,
@@ -191,7 +193,7 @@ class MarginalEstimate(OfPopulation):
 
     def caveats(self, several: bool) -> tuple[str, ...]:
         """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
-        return ("One model of all marginals mostly errs less: --fitted.",)
+        return ("One model of all marginals mostly errs less: without --raw.",)
 
     def answer(self, where: Mapping[Any, Any]) -> Answer:
         """Return the fraction of the population with these values.
@@ -257,11 +259,7 @@ class MarginalEstimate(OfPopulation):
         except UnknownVariance as error:
             return Answer(value, None, str(error))
         variance = np.maximum(variance, 0.0) + self._of_drawing_sums(rows, cells)
-        return self._with_interval(Answer(value, variance.reshape(shape)), given)
-
-    def _with_interval(self, told: Answer, weights: Floats) -> Answer:
-        """Return the answer, with intervals other than normal ones if there are any."""
-        return told
+        return Answer(value, variance.reshape(shape))
 
     def distribution(self, attributes: Sequence[str]) -> Floats:
         """Return the proper distribution nearest to the marginal: biased, variances unknown.
@@ -376,10 +374,11 @@ class FittedEstimate(MarginalEstimate):
     each answer is that of a model of the attributes asked for and of those that depend on them
     most; marginals that overlap then agree only nearly.
 
-    Variances and intervals are posterior ones: on average over populations and questions, 95 %
-    intervals cover about 95 % (`benchmarks/marginals.py`); of one population, or one cell, they may
-    cover less. Marginals of attributes that were not measured together (of CALM) rest on the model,
-    which no interval checks.
+    Intervals are those of the reports alone, which hold for each question. Variances, and intervals
+    ``on_average``, are posterior ones: on average over populations and questions, 95 % intervals
+    cover about 95 % (`benchmarks/marginals.py`); of one population, or one cell, they may cover
+    less. Marginals of attributes that were not measured together (of CALM) rest on the model, which
+    no interval checks.
 
     Parameters
     ----------
@@ -452,9 +451,16 @@ class FittedEstimate(MarginalEstimate):
         spread[:, list(fit.domain.places(names))] = indices
         return fit.variances(spread, weights @ cas(domain.shape, indices, values).T / domain.size)
 
-    def _with_interval(self, told: Answer, weights: Floats) -> Answer:
+    def linear(self, attributes: Sequence[str], weights: npt.ArrayLike) -> Answer:
+        told = super().linear(attributes, weights)
+        given = np.asarray(weights, dtype=np.float64)
         # What distributions allow: from the least weight to the largest
-        return cut(told, weights.min(axis=-1), weights.max(axis=-1))
+        ends = given.min(axis=-1), given.max(axis=-1)
+        with suppress(UnknownVariance):
+            reports = self._unbiased.linear(attributes, weights)
+            if np.isfinite(reports.variance).all():
+                return by_model(cut(told, *ends), reports, *ends)
+        return cut(told, *ends)
 
     def sample(self, n: int, rng: np.random.Generator | None = None) -> Items:
         """Return synthetic records, for programs that take records: they are nobody's.

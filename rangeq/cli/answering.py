@@ -242,7 +242,7 @@ class EstimateSource(NamedTuple):
             if abs((whole := sum(taken)) - 1) >= 0.005:
                 yield (
                     f"The cells of {listed(names)} add up to {whole:.3g}: they are estimated one by"
-                    " one. --fitted answers from one distribution, where there is such a model."
+                    " one."
                 )
 
     def picture(self, asked: Sequence[AskedText], kind: Any = None) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from frequency.cli.protocol_commands import CHAIN
+from frequency.marginals.estimate import MarginalEstimate
 from mechdesign.base import listed, printable
 from mechdesign.cli.options import (
     CONFIDENCE,
@@ -79,8 +80,9 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --marginal NAMES [marginal, repeated, as asked]  each combination of values of some attributes,
         such as age,sex
     --cells [marginal, repeated, as asked]  each item, or combination of items of all attributes
-    --fitted  answer by one model that is fitted to all reports on marginals, or on ranges of
-        several attributes, or to all numbers of a curator's release, which mostly errs less
+    --fitted  answer by one model that is fitted to all reports on ranges of several attributes, or
+        to all numbers of a curator's release, which mostly errs less; of marginals the default
+    --raw  answer by each marginal's own reports
     --on-average  the shorter intervals of the model of smoothed answers, which hold on average over
         questions, but not at peaks and steps
     --shares  answer and draw in fractions of the users also from a release, which is in users
@@ -108,15 +110,7 @@ def run_query(options: argparse.Namespace) -> None:
     if options.kind is not None and options.plot is None:
         raise ValueError("--kind is for --plot")
     confidence = confidence_of(options)
-    source = source_of(options.collected, options.protocol, confidence)
-    if options.fitted:
-        source = _fitted(source)
-    if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
-        source = source._replace(shares=True)
-    if options.on_average:
-        if not isinstance(source, EstimateSource):
-            raise ValueError("--on-average is of an estimate by a model")
-        source = source._replace(on_average=True)
+    source = _as_asked(options, source_of(options.collected, options.protocol, confidence))
     asked, rows = _answered(options, source)
     answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked))
     kind = options.kind and options.kind.replace("-", " ")
@@ -171,6 +165,28 @@ def _answered(
         raise ValueError("--difference and --ratio are of an estimate")
     rows = source.beside(asked, beside, options.ratio is not None)
     return [one for one in asked if one.group != beside], rows
+
+
+def _as_asked(options: argparse.Namespace, source: Source) -> Source:
+    """The source that answers by a model or not, in the unit and with the intervals asked for."""
+    if options.fitted and options.raw:
+        raise ValueError("--fitted and --raw are two queries")
+    if options.fitted or (_of_marginals(source) and not options.raw):
+        source = _fitted(source)
+    if options.shares and isinstance(source, EstimateSource):  # quantiles are in their units
+        source = source._replace(shares=True)
+    if options.on_average:
+        if not isinstance(source, EstimateSource):
+            raise ValueError("--on-average is of an estimate by a model")
+        source = source._replace(on_average=True)
+    return source
+
+
+def _of_marginals(source: Source) -> bool:
+    """Whether users reported on marginals, whose cells are estimated one by one."""
+    return isinstance(source, EstimateSource) and isinstance(
+        source.estimate.estimate, MarginalEstimate
+    )
 
 
 def _fitted(source: Source) -> EstimateSource:

@@ -74,7 +74,7 @@ def test_every_protocol_is_fitted(kind):
     assert np.array_equal(fitted.marginal(["a", "d"]), table.T)
     answer = fitted.answer({"a": 1, "d": Between(1, 2)})
     assert answer.value == pytest.approx(table[1:3, 1].sum())
-    low, high = answer.interval()
+    low, high = answer.interval(on_average=True)
     assert 0 <= low < answer.value < high <= 1
     rest = fitted.answer({"a": 0}).variance, fitted.answer({"a": 1}).variance
     assert rest[0] == pytest.approx(rest[1])  # shares of all users: they sum to 1
@@ -142,9 +142,29 @@ def test_intervals_cover_on_average(kind, epsilon):
         fitted = estimated(protocol, held, 100 + seed).fitted()
         for names in EIGHT.views(2):
             truth = truth_of(EIGHT, held, names)
-            low, high = fitted.cells(names).interval()
+            low, high = fitted.cells(names).interval(on_average=True)
             covered.append(((low <= truth) & (truth <= high)).mean())
     assert 0.9 < np.mean(covered) < 0.99
+
+
+def test_intervals_hold_for_a_small_group_that_is_unlike_the_others():
+    """Two in a hundred, all of one age: the model shrinks what binds them."""
+    domain = Domain({"age": 8, "work": 4, "town": 4})
+    held = np.zeros((3, 20))
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        age, work, town = (rng.integers(0, size, 30_000) for size in (8, 3, 4))
+        students = rng.random(30_000) < 0.02
+        records = np.stack([np.where(students, 0, age), np.where(students, 3, work), town], axis=1)
+        counts = np.bincount(domain.items(records), minlength=domain.size)
+        estimate = estimated(MargPS(domain, 2, 1.0), counts, 100 + seed)
+        answer = estimate.fitted().answer({"age": 0, "work": 3})
+        raw = estimate.answer({"age": 0, "work": 3})
+        for place, (low, high) in enumerate(
+            (answer.interval(), raw.interval(), answer.interval(on_average=True))
+        ):
+            held[place, seed] = low <= students.mean() <= high
+    assert held[0].sum() >= held[1].sum() >= 16
 
 
 # ---------------------------------------------------------------------------------------- samples

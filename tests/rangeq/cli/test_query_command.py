@@ -315,6 +315,8 @@ def test_quantiles_among_users_who_meet_conditions(name, text, where, asked):
         protocol, people(), *(word for one in given for word in ("--quantile", one))
     )
     estimate, rows = protocol.estimate(aggregate), table(out)
+    if name == "marginals":  # which are asked by the model of all
+        estimate = estimate.fitted()
     assert (code, list(rows)) == (0, [f"quantile {one}" for one in given])
     for phi, asking in ((0.25, given[0]), (0.5, given[1])):
         ends = ["", ""]
@@ -327,7 +329,7 @@ def test_quantiles_among_users_who_meet_conditions(name, text, where, asked):
 
 def test_cells_of_several_attributes(asked):
     protocol, _ = SURVEYS["marginals"]
-    (code, out, _), aggregate = asked(protocol, people(), "--marginal", "sex, state")
+    (code, out, _), aggregate = asked(protocol, people(), "--marginal", "sex, state", "--raw")
     estimate = protocol.estimate(aggregate)
     expected = estimate.answer({"sex": "male", "state": "missing"})
     row = table(out)["sex male and state missing"]
@@ -349,9 +351,13 @@ def test_the_fitted_model_answers_if_it_is_asked(asked, tmp_path, capsys):
     for text, where in questions.items():
         found = [float(cell) if cell else None for cell in table(out)[text][:4]]
         assert found == pytest.approx(told(estimate.answer(where)))
-    (_, plain, err), _ = asked(protocol, people(), *given)
-    assert "mostly errs less: --fitted" in err
+    (_, usual, _), _ = asked(protocol, people(), *given)
+    assert usual == out
+    (_, plain, err), _ = asked(protocol, people(), *given, "--raw")
+    assert "mostly errs less: without --raw" in err
     assert plain != out
+    code, out, err = asked(protocol, people(), "--raw", "--fitted")[0]
+    assert (code, out, "two queries" in err) == (2, "", True)
     code, out, err = asked(SURVEYS["ranges"][0], people(), "--fitted")[0]
     assert (code, out, "no model is fitted" in err) == (2, "", True)
 
@@ -360,7 +366,8 @@ def test_names_with_commas(asked):
     pair = Schema([Categorical("a, b", ["x", "y"]), Categorical("a", ["x", "y"])])
     protocol = Survey(frequency.marginals.InpHT(pair.domain, 2, 2.0), pair)
     rows = {"a, b": ["x", "y"] * 500, "a": ["y"] * 1000}
-    (code, out, _), aggregate = asked(protocol, rows, "--marginal", "a, b,a", "--where", "a, b x")
+    given = ["--marginal", "a, b,a", "--where", "a, b x", "--raw"]
+    (code, out, _), aggregate = asked(protocol, rows, *given)
     estimate = protocol.estimate(aggregate)
     assert code == 0
     assert list(table(out)) == [f"a, b {k} and a {j}" for k in "xy" for j in "xy"] + ["a, b x"]
@@ -954,12 +961,12 @@ def test_a_released_table_answers(kind, seeded, tmp_path, capsys):
 def test_marginals_that_do_not_add_up_say_so(asked, tmp_path, capsys):
     asked(SURVEYS["marginals"][0], people())
     given = ["--protocol", tmp_path / "protocol.json", "--marginal", "sex", "--json"]
-    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given)
+    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given, "--raw")
     told = json.loads(out)
     whole = sum(row["value"] for row in told["answers"])
     said = f"The cells of sex add up to {whole:.3g}: they are estimated one by one."
     assert (code, any(said in note for note in told["notes"])) == (0, abs(whole - 1) >= 0.005)
-    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given, "--fitted")
+    code, out, _ = run(capsys, "query", tmp_path / "aggregate.ldp", *given)
     assert code == 0
     assert "add up to" not in out
 
