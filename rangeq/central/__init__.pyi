@@ -15,6 +15,7 @@ from .keys import GaussianKeys, KeyRule, OptimalKeys, key_rules
 from .matrix_mechanism.adaptive import AdaptiveMarginals
 from .matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
 from .matrix_mechanism.design import StrategyDesign, least_cell_variance, workload_optimal
+from .matrix_mechanism.grouped_strategy import GroupedStrategy
 from .matrix_mechanism.marginal_strategy import MarginalStrategy
 from .matrix_mechanism.mechanism import MatrixEstimate, MatrixMechanism
 from .matrix_mechanism.posterior_design import posterior_optimal
@@ -52,6 +53,7 @@ __all__ = [
     "DenseStrategy",
     "DistinctValues",
     "GaussianKeys",
+    "GroupedStrategy",
     "GroupedSums",
     "Hierarchy",
     "InvalidHistogram",

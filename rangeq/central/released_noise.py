@@ -10,8 +10,8 @@ That model is of a population. The users who were counted are as if drawn from i
 lies between what it expects and the noisy one. As numbers of both kinds are nearly normal, with the
 covariances S of drawing users and K of the noise, its mean is N p + S (S + K)^-1 (y - N p).
 
-The model has 256 cells of an attribute that has more than 512. Within each the population is even
-but for deviations of every cell by itself, whose variance all cells together tell.
+The model has 512 cells of an attribute that has more. Within each the population is even but for
+deviations of every cell by itself, whose variance all cells together tell.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from frequency.core import covariances_of_prefixes
 from frequency.postprocess import norm_sub
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rangeq.grids.wavegrid.distributions import Axis
     from rangeq.grids.wavegrid.likelihoods import PairLikelihood
 
-#: The most cells of an attribute that the model has each by itself.
+#: The most cells of an attribute in the model.
 LARGEST = 1 << 9
 
 _KNOWN = 1e-9  # the part of a largest eigenvalue below which a variance is none
@@ -66,7 +67,6 @@ class ReleasedNoise:
 
     def __init__(self, estimate: TableAnswers, users: float, apart: Sequence[int]) -> None:
         from rangeq.grids.cells import equal_cells
-        from rangeq.grids.wavegrid.square_waves import FINE
 
         self._estimate, self.users = estimate, users
         self._sizes = estimate.mechanism.sizes
@@ -76,7 +76,7 @@ class ReleasedNoise:
             tuple(range(size + 1))
             if size <= LARGEST
             else (
-                *equal_cells(size - number, FINE - number),
+                *equal_cells(size - number, LARGEST - number),
                 *range(size - number + 1, size + 1),
             )
             for size, number in zip(self._sizes, apart, strict=True)
@@ -231,10 +231,10 @@ class ReleasedNoise:
         # The covariance of prefixes between cells of the model is as if users were even in these
         cell = np.append(np.repeat(np.arange(len(widths)), widths), len(widths) - 1)
         part = np.append(within, widths[-1]) / widths[cell]
-        rows = (
-            axis.covariance[cell] * (1 - part)[:, None] + axis.covariance[cell + 1] * part[:, None]
-        )
-        prefixes = rows[:, cell] * (1 - part) + rows[:, cell + 1] * part
+        end = np.arange(size + 1)
+        places = np.tile(end, 2), np.concatenate([cell, cell + 1])
+        between = csr_array((np.concatenate([1 - part, part]), places))
+        prefixes: Floats = between @ (between @ axis.covariance).T
         # The variance of deviations, relative to the squared share: what is left of their squares
         groups = []
         left = total = 0.0

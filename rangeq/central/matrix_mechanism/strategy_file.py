@@ -46,6 +46,7 @@ from mechdesign.base import (
 from mechdesign.noise.discrete import DiscreteGaussian
 from rangeq.central.inputs import checked_shape, stored_number
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
+from rangeq.central.matrix_mechanism.grouped_strategy import GroupedStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.mechanism import MatrixMechanism, Promise
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
@@ -57,6 +58,7 @@ _KINDS: dict[str, type[Strategy]] = {
     kind.kind: kind
     for kind in (
         DenseStrategy,
+        GroupedStrategy,
         MarginalStrategy,
         ProductStrategy,
         ResidualStrategy,

@@ -21,10 +21,12 @@ from rangeq.central import (
     Release,
     UnanswerableQuery,
     Wavelet,
+    best_branching,
     posterior_optimal,
     released_noise,
     workload_optimal,
 )
+from rangeq.central.matrix_mechanism import posterior_design
 from rangeq.central.matrix_mechanism.posterior_design import (
     _left_open,
     histogram_for_posterior,
@@ -32,7 +34,6 @@ from rangeq.central.matrix_mechanism.posterior_design import (
 from rangeq.central.matrix_mechanism.workload import QuerySet
 from rangeq.central.released_noise import ReleasedNoise
 from rangeq.core import KERNELS, posterior_densities
-from rangeq.grids.wavegrid import square_waves
 from tests.rangeq.central.matrix_mechanism.strategies import EXAMPLES
 
 CELLS = 32
@@ -332,8 +333,8 @@ def test_rows_of_what_has_no_posterior_are_rounded_answers():
         (((4, 4), ZCDP(1), 0), "users must be"),
         (((4, 4), ZCDP(1), float("nan")), "users must be"),
         (((4, 1), ZCDP(1), 9), "no pairs"),
-        ((1, ZCDP(1), 9), "2 to 512 cells"),
-        ((513, ZCDP(1), 9), "2 to 512 cells"),
+        ((1, ZCDP(1), 9), "2 to 4096 cells"),
+        ((4097, ZCDP(1), 9), "2 to 4096 cells"),
     ],
 )
 def test_what_cannot_be_designed_is_said(arguments, said):
@@ -376,6 +377,55 @@ def test_a_histogram_for_the_posterior_errs_less_where_few_numbers_tell_anything
     assert errors[0] < 0.9 * errors[1]
 
 
+@pytest.fixture
+def grouped(monkeypatch):
+    """Attributes of more than 264 cells are measured in so many groups."""
+    for module in (released_noise, posterior_design):
+        monkeypatch.setattr(module, "LARGEST", 264)
+
+
+@pytest.mark.parametrize("promise", [Privacy.from_epsilon(1), ZCDP("1/2")])
+@pytest.mark.parametrize("cells", [300, 1056])
+def test_groups_of_many_cells_and_these_are_one_release(grouped, promise, cells, tmp_path):
+    users = 1000
+    mechanism = posterior_optimal(cells, promise, users)
+    assert mechanism.audit().holds
+    schema = Schema([Numeric("euros", low=0, high=cells - 1, whole=True)])
+    truth = np.random.default_rng(1).multinomial(users, np.full(cells, 1 / cells))
+    release = Release.draw(schema, mechanism, truth, np.random.default_rng(2))
+    release.save(tmp_path / "a.release")
+    found = Release.load(tmp_path / "a.release").estimate
+    assert found.answer(Between(3, 99)).value == release.estimate.answer(Between(3, 99)).value
+    first, second = (each.fitted().answer(Between(3, 99)) for each in (found, release.estimate))
+    assert first.value == pytest.approx(second.value)
+    assert abs(first.value - truth[3:100].sum()) < 5 * first.variance**0.5
+
+
+def test_groups_err_less_than_a_tree_and_spikes_within_them_are_seen(grouped):
+    cells, users = 1056, 2000
+    tree = Hierarchy(cells, 1, best_branching(cells, 1).best.fanouts)
+    suited = posterior_optimal(cells, Privacy.from_epsilon(1), users)
+    truth = np.random.default_rng(4).multinomial(users - 800, np.full(cells, 1 / cells))
+    truth[501] += 800
+    first, last = np.triu_indices(cells)
+    prefix = np.concatenate([[0], np.cumsum(truth)])
+    exactly, errors = prefix[last + 1] - prefix[first], np.zeros(2)
+    for seed in range(3):
+        for each, mechanism in enumerate((suited, tree)):
+            posterior = mechanism.release(truth, np.random.default_rng(seed)).posterior()
+            errors[each] += np.mean((posterior.range(first, last) - exactly) ** 2)
+            if mechanism is suited:
+                assert posterior.counts[501] > 700
+    assert errors[0] < 0.8 * errors[1]
+
+
+def test_single_cells_have_more_of_the_budget_the_more_users_there_are(grouped):
+    strategies = [posterior_optimal(1056, ZCDP(1), users).strategy for users in (500, 10**7)]
+    few, many = (int(s.arrays()["weight"][0, 0]) ** 2 / s.l2_squared for s in strategies)
+    assert few == pytest.approx(0.1, rel=0.01)
+    assert many > 0.2
+
+
 def test_with_many_users_it_is_nearly_the_design_of_least_variance():
     promise = ZCDP(1)
     suited = posterior_optimal(16, promise, 10**9)
@@ -415,9 +465,8 @@ def test_the_budget_of_a_histogram_is_where_the_risk_is_least():
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Attributes of more than 16 cells have 11 of the model."""
-    monkeypatch.setattr(released_noise, "LARGEST", 16)
-    monkeypatch.setattr(square_waves, "FINE", 11)
+    """Attributes of more than 11 cells have 11 of the model."""
+    monkeypatch.setattr(released_noise, "LARGEST", 11)
 
 
 WIDE = np.random.default_rng(13).poisson(300 * np.exp(-(((np.arange(44) - 15) / 8.0) ** 2) / 2))
@@ -450,8 +499,7 @@ def test_many_cells_are_nearly_as_if_the_model_had_them_all(monkeypatch):
     tree = Hierarchy(44, 0.3, branching=3)
     estimate = tree.release(WIDE, np.random.default_rng(3))
     full = estimate.posterior()
-    monkeypatch.setattr(released_noise, "LARGEST", 16)
-    monkeypatch.setattr(square_waves, "FINE", 22)
+    monkeypatch.setattr(released_noise, "LARGEST", 22)
     few = estimate.posterior()
     deviations = np.sqrt(full.answer(Between(np.zeros(44, int), np.arange(44))).variance)
     assert (np.abs(few.prefix(np.arange(44)) - full.prefix(np.arange(44))) < deviations).all()

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from rangeq.central.matrix_mechanism.dense_strategy import DenseStrategy, ProductStrategy
+from rangeq.central.matrix_mechanism.grouped_strategy import GroupedStrategy
 from rangeq.central.matrix_mechanism.marginal_strategy import MarginalStrategy
 from rangeq.central.matrix_mechanism.residual_strategy import ResidualStrategy
 from rangeq.central.matrix_mechanism.spectral_strategy import SpectralStrategy
@@ -72,6 +73,8 @@ EXAMPLES = {
     "spectral, one cell": SpectralStrategy([3, 1], [2]),
     "spectral, prefixes": _coarse("prefixes", 41),
     "spectral, ranges": _coarse("ranges", 40),
+    "groups": GroupedStrategy(_random(6, (4,), 4), 3, 11),
+    "groups of one cell": GroupedStrategy(_random(4, (3,), 5), 2, 3),
     "product": ProductStrategy([_random(4, (3,), 2), _random(5, (4,), 3)]),
     "product of one": ProductStrategy([_random(4, (3,), 2)]),
     "product, dependent": ProductStrategy([DenseStrategy([[1, 1, 1]]), _random(5, (4,), 3)]),
