@@ -14,6 +14,7 @@ import pytest
 
 PACKAGES = [
     "mechdesign",
+    "mechdesign.perturbation",
     "frequency",
     "frequency.heavy",
     "frequency.marginals",
