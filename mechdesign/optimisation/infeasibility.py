@@ -9,7 +9,7 @@ and adds them up in integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -63,6 +63,36 @@ class Request:
         stated = stated_constraints(at, self.privacy, self.properties)
         return [group for group in stated if self.private or group.kind != PRIVACY]
 
+    @property
+    def variables(self) -> int:
+        """The number of variables of the constraints: the entries of the table."""
+        return self.outputs.size * self.inputs.size
+
+    def refusal(self, possible: Privacy | None, impossible: Privacy | None) -> str:
+        """Say that no mechanism meets the request, and from which privacy on one does.
+
+        Parameters
+        ----------
+        possible, impossible : Privacy or None
+            As of `Incompatible`.
+
+        Returns
+        -------
+        str
+        """
+        names, anyhow, remedy = [item.text for item in self.properties], ", at any epsilon", ""
+        if impossible is not None:
+            names.append(f"privacy at epsilon {self.privacy.epsilon:.6g}")
+            anyhow, refused = "", f"{impossible.epsilon:.6g}"
+            if possible is not None:
+                remedy = (
+                    "; all that was asked for is possible from an epsilon of"
+                    f" {possible.epsilon:.6g} on, not at {refused}"
+                )
+            elif impossible != self.privacy:
+                remedy = f"; an epsilon of {refused} is not enough, either"
+        return f"no mechanism meets {together(names)}{anyhow} (proved){remedy}"
+
 
 @dataclass(frozen=True)
 class FarkasProof:
@@ -92,7 +122,7 @@ class FarkasProof:
         """The sum of the right sides; ValueError unless the left sides add up to at most 0."""
         # Farkas' lemma is duality for the cost 0: a dual bound above 0 on an optimum that would be
         # 0.
-        nothing = (Fraction(0),) * (self.request.outputs.size * self.request.inputs.size)
+        nothing = (Fraction(0),) * self.request.variables
         program = Program(nothing, tuple(self.request.constraints()))
         return dual_bound(program, self.multipliers)
 
@@ -135,23 +165,12 @@ class Incompatible(Infeasible):
     ) -> None:
         self.proof, self.possible, self.impossible = proof, possible, impossible
         self.conflict = proof.request.requirements
-        super().__init__(_sentence(proof.request, possible, impossible))
+        super().__init__(proof.request.refusal(possible, impossible))
 
 
-def _sentence(request: Request, possible: Privacy | None, impossible: Privacy | None) -> str:
-    names, anyhow, remedy = [item.text for item in request.properties], ", at any epsilon", ""
-    if impossible is not None:
-        names.append(f"privacy at epsilon {request.privacy.epsilon:.6g}")
-        anyhow, refused = "", f"{impossible.epsilon:.6g}"
-        if possible is not None:
-            remedy = (
-                "; all that was asked for is possible from an epsilon of"
-                f" {possible.epsilon:.6g} on, not at {refused}"
-            )
-        elif impossible != request.privacy:
-            remedy = f"; an epsilon of {refused} is not enough, either"
-    together = f"{', '.join(names[:-1])} and {names[-1]} together" if names[1:] else names[0]
-    return f"no mechanism meets {together}{anyhow} (proved){remedy}"
+def together(names: Sequence[str]) -> str:
+    """Return names of requirements for a sentence: alone, or "a, b and c together"."""
+    return f"{', '.join(names[:-1])} and {names[-1]} together" if names[1:] else names[0]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -196,7 +215,7 @@ def refutation(request: Request) -> FarkasProof | None:
     """
     outputs, inputs = request.outputs.size, request.inputs.size
     groups = request.constraints()
-    program = stated = Program((Fraction(0),) * (outputs * inputs), tuple(groups))
+    program = stated = Program((Fraction(0),) * request.variables, tuple(groups))
     shorter = None
     if request.private:
         monotone = request.outputs == request.inputs and any(
