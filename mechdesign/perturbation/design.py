@@ -20,6 +20,7 @@ import numpy as np
 
 from mechdesign.base import Rational, brief, exact, set_fields, shown, whole
 from mechdesign.convex.certificate import ConvexCertificate
+from mechdesign.convex.reading import load
 from mechdesign.exceptions import CertificateRejected, SolverFailure
 from mechdesign.lp.basis import Program, unreduced
 from mechdesign.lp.constraints import Constraints
@@ -672,6 +673,7 @@ def _entropy_of(
     rules: NoiseRules, counts: Sequence[int]
 ) -> tuple[dict[int, dict[int, Fraction]], ConvexCertificate]:
     """Return the noise of greatest entropy of some counts, and its proof."""
+    cvxpy = load()
     allowed = [(c, v) for c in counts for v in rules.possible(c)]
     place = {rules.cells[pair]: k for k, pair in enumerate(allowed)}
     owner = {number: c for (c, _), number in rules.cells.items()}
@@ -694,8 +696,6 @@ def _entropy_of(
         return found
 
     def near(flat: Any) -> list[Any]:
-        import cvxpy
-
         found, ratio = [], -_decimal_above(-rules.ratio)
         assert rules.delta is not None
         for one, other in _directions(rules):
@@ -716,8 +716,6 @@ def _entropy_of(
         return lines(flat) + (near(flat) if rules.epsilon is not None else [])
 
     def objective(table: Any) -> Any:
-        import cvxpy
-
         return -cvxpy.sum(cvxpy.entr(flattened(table))) / len(counts)
 
     found = design(
