@@ -17,6 +17,7 @@ kind = "boolean"
 """
 COMMANDS = {
     "design": "design --n 2 {epsilon}",
+    "design-perturbation": "design-perturbation --largest 2 --noise 1 {epsilon} --protected 1",
     "compare": "compare --n 2 {epsilon}",
     "release-table": "release-table t.csv --count n --size size {epsilon} --out o.csv",
     "release-contingency": "release-contingency t.csv --count n --size size {epsilon} --out c.json",

@@ -32,6 +32,7 @@ from mechdesign.cli.options import (
     say,
     warn_of_epsilon,
 )
+from mechdesign.cli.perturbation_commands import SUFFIXES, print_disclosure
 from mechdesign.exceptions import InexactNumber, InvalidTable, PrivacyViolation
 from mechdesign.losses import L0, Costs, Loss, Power
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors, compare
@@ -324,13 +325,37 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
         say(f"certificate  {mechanism.certificate}")
 
 
+_CELL_KEYS = """
+--threshold N [int]  of perturbation tables: outputs below it are not published (default 0; that of
+    cell_key_perturbation is 10)
+--protected C [int]  of perturbation tables: the least count that is compared with the next one; 1
+    where it may be seen that a count is 0 (default 0)
+"""
+
+
+def _perturbation(options: argparse.Namespace, **how: bool) -> bool:
+    """Print what a perturbation table reveals, if the file is text; whether it is."""
+    if options.file.suffix not in SUFFIXES:
+        if options.threshold is not None or options.protected is not None:
+            raise ValueError(
+                "--threshold and --protected are for perturbation tables: .csv or .txt"
+            )
+        return False
+    print_disclosure(options.file, options.threshold or 0, options.protected or 0, **how)
+    return True
+
+
 @command(
     "audit",
-    "check the file of a mechanism or of a release of counts: digest, tables, privacy, certificate",
+    "check the file of a mechanism or of a release of counts: digest, tables, privacy, certificate;"
+    " of a perturbation table, what it reveals",
     "audit wm.json",
-    "file [file]",
+    "file [file]  .json; or .csv, .txt: a perturbation table of cell keys",
+    _CELL_KEYS,
 )
 def run_audit(options: argparse.Namespace) -> int:
+    if _perturbation(options):
+        return 0
     try:
         release = release_in(options.file)
         if release is None:
@@ -420,8 +445,10 @@ def run_plot(options: argparse.Namespace) -> None:
     "explain",
     "say in words how far off published counts are, what they tell, and what one person risks",
     "explain wm.json --prior binomial:1/3 --plot wm-explained.png",
-    "file [file]  the mechanism, or a released table of counts (.json)",
+    "file [file]  the mechanism, or a released table of counts (.json); or a perturbation table of"
+    " cell keys (.csv, .txt)",
     PRIOR,
+    _CELL_KEYS,
     """
     --json  print JSON: exact fractions beside decimals
     --plot FILE [.png .pdf .svg]  draw one page
@@ -429,6 +456,10 @@ def run_plot(options: argparse.Namespace) -> None:
     FORCE,
 )
 def run_explain(options: argparse.Namespace) -> None:
+    if options.file.suffix in SUFFIXES and (options.plot is not None or options.prior is not None):
+        raise ValueError("--plot and --prior are for the file of one mechanism")
+    if _perturbation(options, words=True, as_json=options.json):
+        return
     release = release_in(options.file)
     if release is not None:
         _explain_release(options, release)

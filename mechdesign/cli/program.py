@@ -32,6 +32,8 @@ _COMMANDS = {
         "compare": "mechanism_commands",
         "compare-suppression": "release_commands",
         "plot": "mechanism_commands",
+        "design-perturbation": "perturbation_commands",
+        "export-perturbation": "perturbation_commands",
         "plan": "plan_command",
         "ledger": "plan_command",
     }.items()
@@ -46,6 +48,8 @@ _EXAMPLES = """examples:
   mechdesign release-table schools.csv --count ill --size pupils --epsilon 1 --out released.csv
   mechdesign compare --n 8 --alpha 9/10 wm.json
   mechdesign compare-suppression table.csv --threshold 7 --round 5 --epsilon 1
+  mechdesign design-perturbation --largest 12 --noise 5 --variance 5/2 --protected 1 --epsilon 1\
+ --out table.csv
   mechdesign plot wm.json --kind errors --out errors.png
   mechdesign plan ranges --domain 128 --n 100000 --error 0.01
   mechdesign ledger budget.json --epsilon 1 --spend 0.4 --what "ages, in spring" --reports

@@ -873,7 +873,10 @@ def _integers(
         options={"time_limit": _SECONDS, "mip_rel_gap": 1e-4},
     )
     if result.x is None:
+        why = "there is none, by floats" if result.status == 2 else result.message
         raise SolverFailure(
-            f"no table of {keys} keys that keeps the rules was found: {result.message}"
+            f"no table of {keys} keys that keeps the rules exactly was found ({why}): rules that"
+            " leave no room, such as a variance, must be eased a little, or there must be other"
+            " keys"
         )
     return [round(x) for x in result.x[:integers].tolist()]

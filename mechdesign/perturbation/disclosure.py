@@ -234,11 +234,14 @@ class Disclosure:
     threshold : int, default 0
         Outputs below it are not published, only that they are; cell_key_perturbation applies 10
         unless told otherwise.
+    protected : int, default 0
+        The least count that is compared with the next one: 1 where it may be seen that a count is
+        0, at most the largest count of the table.
 
     Raises
     ------
     ValueError
-        A threshold below 0.
+        A number out of range.
 
     Examples
     --------
@@ -250,9 +253,11 @@ class Disclosure:
 
     table: PerturbationTable
     threshold: int = 0
+    protected: int = 0
 
     def __post_init__(self) -> None:
         whole(self.threshold, "the threshold")
+        whole(self.protected, "the least protected count", 0, self.table.largest)
 
     def outputs(self, count: int) -> dict[int, int]:
         """Return how many keys publish each output for a count, in rising order."""
@@ -268,7 +273,7 @@ class Disclosure:
         """The counts c that stand, each with c + 1, for all neighbouring counts there are."""
         # Beyond the largest count rows repeat, and pairs do once nothing is below the threshold
         above = self.threshold + self.table.largest_noise
-        return range(max(self.table.largest + 1, above + self.table.period))
+        return range(self.protected, max(self.table.largest + 1, above + self.table.period))
 
     def pair(self, count: int) -> dict[int, tuple[int, int]]:
         """Return the numbers of keys of each output for a count and for the next one."""
@@ -394,13 +399,19 @@ class Disclosure:
             "period": self.table.period,
             "largest_noise": self.table.largest_noise,
             "threshold": self.threshold,
+            "protected": self.protected,
             "curve": [[to_text(value) for value in piece] for piece in curve.pieces],
             "delta": {text: to_text(curve.delta(text)) for text in EPSILONS},
             "epsilon": {
                 text: None if math.isinf(least := curve.epsilon(text)) else least for text in DELTAS
             },
             "one_sided": [
-                {**each._asdict(), "chance": to_text(each.chance)} for each in self.one_sided
+                {
+                    **each._asdict(),
+                    "outputs": list(each.outputs),
+                    "chance": to_text(each.chance),
+                }
+                for each in self.one_sided
             ],
             "bias": [to_text(self.table.bias(count)) for count in range(self.table.largest + 1)],
             "variance": [
@@ -426,13 +437,14 @@ class Disclosure:
         if self.threshold:
             lines.append(f"outputs below {self.threshold} are not published")
         lines += [f"bias      {_extent(biases)}", f"variance  {_extent(variances)}", ""]
-        lines.append("one person more or less in a cell, the worst counts:")
+        least = f" of {self.protected} or more" if self.protected else ""
+        lines.append(f"one person more or less in a cell{least}, the worst counts:")
         rows: list[tuple[str, ...]] = [("epsilon", "delta")]
         rows += [(text, rounded_up(curve.delta(text), 4)) for text in EPSILONS]
         rows += [("least epsilon", "for delta")]
         for text in DELTAS:
-            least = curve.epsilon(text)
-            shown = "infinite" if math.isinf(least) else f"{least:.4f}"
+            epsilon = curve.epsilon(text)
+            shown = "infinite" if math.isinf(epsilon) else f"{epsilon:.4f}"
             rows.append((shown, brief(float(Fraction(text)))))
         lines += aligned(rows)
         if self.one_sided:

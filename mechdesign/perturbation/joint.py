@@ -39,8 +39,9 @@ from mechdesign.perturbation.disclosure import DeltaCurve
 from mechdesign.perturbation.table import PerturbationTable
 from mechdesign.privacy import exact_epsilon
 
-# The most steps that an exact joint law may take, and the most keys whose sums are followed.
-_MOST_STEPS, _MOST_SUMMED = 1 << 27, 4096
+MOST_SUMMED = 4096  #: The most keys whose sums are followed.
+
+_MOST_STEPS = 1 << 27  # that an exact joint law may take
 
 # What Fourier coefficients in floats may be off by, and the relative error of sums of powers of
 # them: all terms are positive.
@@ -311,9 +312,9 @@ class JointDisclosure:
 
 def require_few_keys(table: PerturbationTable) -> None:
     """Raise ValueError for a table of more than 4,096 keys."""
-    if table.keys > _MOST_SUMMED:
+    if table.keys > MOST_SUMMED:
         raise ValueError(
-            f"sums of keys are followed for {_MOST_SUMMED} keys at most, the table has"
+            f"sums of keys are followed for {MOST_SUMMED} keys at most, the table has"
             f" {table.keys}: round it with `rounded_to_keys` first"
         )
 

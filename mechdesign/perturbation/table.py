@@ -4,7 +4,7 @@ Three forms of files are read, told apart by the names of their columns:
 
 - ``pcv, ckey, pvalue``, that of cell_key_perturbation (Office for National Statistics): a line for
   each count and key. Counts are 1 .. 750; above, those of 501 .. 750 are used again. A cell of
-  nobody has key 0 and stays 0.
+  nobody has key 0 and stays 0. Of rows that are the same up to the last, the first is kept.
 - ``i; j; p; v; p_int_ub``, which the R package ptable writes for tau-Argus: an output j = i + v of
   count i for the keys, in [0, 1), up to ``p_int_ub``. The last count stands for all above.
 - the same with ``p_int_lb`` besides, which ptable writes for SAS.
@@ -352,15 +352,15 @@ def _whole(text: str) -> int | None:
 
 
 def _read_ons(rows: CsvRows) -> _Parts:
-    places = rows.places(_ONS)
+    first, second, third = places = rows.places(_ONS)
     found: dict[int, dict[int, int]] = {}
     lines: dict[int, int] = {}  # where each count was last seen
     for cells, line in rows.at_least_one():
-        entry = [_whole(cells[place]) for place in places]
-        for name, place, value in zip(_ONS, places, entry, strict=True):
-            if value is None:
-                raise rows.refusal(line, f"{shown(cells[place])} under {name} is no integer")
-        count, key, noise = (value for value in entry if value is not None)
+        count, key, noise = _whole(cells[first]), _whole(cells[second]), _whole(cells[third])
+        if count is None or key is None or noise is None:
+            wrong = next(place for place in places if _whole(cells[place]) is None)
+            name = rows.header[wrong]
+            raise rows.refusal(line, f"{shown(cells[wrong])} under {name} is no integer")
         if count < 0 or not 0 <= key < MOST_KEYS:
             raise rows.refusal(line, f"count {count} and key {key}, expected at least 0")
         if count > _LISTED:
@@ -389,8 +389,14 @@ def _read_ons(rows: CsvRows) -> _Parts:
             key = next(key for key in range(keys) if key not in found[count])
             raise rows.refusal(lines[count], f"count {count} has no entry for key {key}")
     table: list[tuple[Run, ...]] = [((keys, 0),)]
-    table += [tuple((1, found[c][key]) for key in range(keys)) for c in range(1, _LISTED + 1)]
-    return keys, tuple(table), _AGAIN
+    for count in range(1, _LISTED + 1):
+        table.append(tuple(_joined((1, found[count][key]) for key in range(keys))))
+    if any(row != table[-1] for row in table[-_AGAIN:]):
+        return keys, tuple(table), _AGAIN
+    # The first of the same rows stands for all above.
+    while len(table) > 1 and table[-2] == table[-1]:
+        table.pop()
+    return keys, tuple(table), 1
 
 
 def _read_ptable(rows: CsvRows) -> _Parts:

@@ -1,0 +1,172 @@
+"""The commands about perturbation tables of cell keys: designed, and written for other tools."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mechdesign.base import brief, percent, to_text
+from mechdesign.cli.options import FORCE, command, say
+from mechdesign.perturbation import (
+    Disclosure,
+    PerturbationTable,
+    best_guess,
+    key_leak,
+    scattered,
+)
+from mechdesign.perturbation.joint import MOST_SUMMED
+
+#: How names of files end that may hold perturbation tables.
+SUFFIXES = (".csv", ".txt")
+
+_EXPORT = """
+--form [ons|tau-argus|sas, default ons]  the tool that reads it: cell_key_perturbation, tau-Argus
+    (and cellKey), or SAS
+--in-order  leave the keys in the order of the noise; otherwise they are scattered over it, which
+    gives less away where cells are published with totals
+"""
+
+
+def print_disclosure(
+    path: Path, threshold: int, protected: int, words: bool = False, as_json: bool = False
+) -> None:
+    """Print what the perturbation table in a file reveals."""
+    found = Disclosure(PerturbationTable.read(path), threshold, protected)
+    if as_json:
+        content = {**found.json(), "keys_in_use": _keys_json(found.table)}
+        print(json.dumps(content, indent=1, allow_nan=False))
+    elif words:
+        print(f"{found.words}\n\n{_keys_in_words(found.table)}")
+    else:
+        print(f"{found}\n\n{_keys_in_words(found.table)}")
+
+
+def _perturbed_count(table: PerturbationTable) -> int | None:
+    """Return the largest count whose noise varies, if sums of its keys can be followed."""
+    if table.keys > MOST_SUMMED:
+        return None
+    varied = (c for c in range(table.largest, -1, -1) if len(table.law(c)) > 1)
+    return next(varied, None)
+
+
+def _keys_in_words(table: PerturbationTable) -> str:
+    count = _perturbed_count(table)
+    if count is None:
+        many = table.keys > MOST_SUMMED
+        why = f"there are more than {MOST_SUMMED} keys" if many else "no noise varies with the key"
+        return f"what totals give away by the order of keys is not computed: {why}"
+    guess, leak = best_guess(table, 2, count), key_leak(table, count)
+    return (
+        f"two cells with the noise of {count} and their total: the best guess of a cell is right"
+        f" {percent(guess.right, 2)} of the\ntime, {percent(guess.right_if_independent, 2)} if the"
+        " key of a total were independent of those of its cells; the order of the\nkeys leaks"
+        f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}"
+    )
+
+
+def _keys_json(table: PerturbationTable) -> dict[str, Any] | None:
+    count = _perturbed_count(table)
+    if count is None:
+        return None
+    guess, leak = best_guess(table, 2, count), key_leak(table, count)
+    return {
+        "count": count,
+        **{name: to_text(value) for name, value in vars(guess).items()},
+        "chi_squared": leak.chi_squared,
+        "least_chi_squared": leak.least,
+    }
+
+
+def _write(options: argparse.Namespace, table: PerturbationTable) -> None:
+    if not options.in_order:
+        table = scattered(table)
+    table.write(options.out, options.form)
+    say(f"wrote {options.out}: {repr(table)[1:-1].partition(': ')[2]}, for {options.form}")
+
+
+@command(
+    "export-perturbation",
+    "write a perturbation table for another tool, with fewer keys, or with scattered keys",
+    "export-perturbation table.csv --keys 256 --form tau-argus --out table.txt",
+    """
+    file [file]  the table: of cell_key_perturbation, of tau-Argus, or of SAS
+    --keys N [int]  round the probabilities to multiples of 1 / N, the bias to the nearest
+        (default: as they are)
+    --out FILE [.csv .txt, required]  the file to write
+    """,
+    _EXPORT,
+    FORCE,
+)
+def run_export_perturbation(options: argparse.Namespace) -> None:
+    table = PerturbationTable.read(options.file)
+    if options.keys is not None:
+        from mechdesign.perturbation import rounded_to_keys  # it loads the solver
+
+        rounded = rounded_to_keys(table, options.keys)
+        moved = brief(rounded.lost, 3)
+        say(f"rounded to {options.keys} keys: probabilities move by {moved} a count")
+        table = rounded.table
+    _write(options, table)
+
+
+@command(
+    "design-perturbation",
+    "find the best perturbation table under stated rules, prove that it is, and write it",
+    "design-perturbation --largest 12 --noise 5 --variance 5/2 --blocked 2 --protected 1"
+    " --epsilon 1 --out table.csv",
+    """
+    --largest N [int, required]  the largest count with a row of its own; all above have the last
+    --noise D [int, required]  the largest size of a noise
+    --objective [L0|L1|L2|delta|entropy, default delta]  what is least: the chance of noise, its
+        size, its square, or the delta of neighbouring counts; entropy: the greatest one
+    --epsilon EPSILON [epsilon]  between counts that differ by one person; not needed for entropy
+    --delta DELTA  besides; to be given unless it is the objective (default 0 then)
+    --variance V  the largest variance
+    --unbiased [everywhere|interior|nowhere, default everywhere]  at which counts the noise is 0 on
+        average; interior: from D on
+    --blocked J [int, default 0]  never publish 1 .. J
+    --stay P [default 0]  the least probability of no noise
+    --keep-zeros  never change a 0
+    --monotone  a larger noise is never more likely than a smaller one of the same sign
+    --protected C [int, default 0]  the least count that is protected from the next one; 1 where
+        it may be seen that a count is 0
+    --keys N [int, default 256]  the number of keys
+    --out FILE [.csv .txt]  write the table
+    """,
+    _EXPORT,
+    FORCE,
+)
+def run_design_perturbation(options: argparse.Namespace) -> None:
+    from mechdesign.perturbation import design_perturbation  # it loads the solver
+
+    design = design_perturbation(
+        options.largest,
+        noise=options.noise,
+        objective=options.objective,
+        variance=options.variance,
+        unbiased=options.unbiased,
+        blocked=options.blocked,
+        keep_zeros=options.keep_zeros,
+        stay=options.stay,
+        monotone=options.monotone,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        protected=options.protected,
+    )
+    certificate = design.certificate
+    gap = "gap exactly 0" if not certificate.gap else f"gap {brief(certificate.gap, 3)}"
+    name = "minus the entropy" if options.objective == "entropy" else options.objective
+    print(f"optimum      {name} {brief(certificate.value)}, proved: {gap}")
+    rounded = design.rounded(options.keys)
+    lost = brief(max(rounded.lost, Fraction(0)), 3)
+    print(
+        f"{f'{options.keys} keys':<12} {name} {brief(rounded.value)}: all rules are kept exactly,"
+        f" rounding costs {lost} at most"
+    )
+    print(f"\n{Disclosure(rounded.table, protected=options.protected)}")
+    if options.out is not None:
+        print()
+        _write(options, rounded.table)
