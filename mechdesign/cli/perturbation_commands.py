@@ -1,4 +1,4 @@
-"""The commands about perturbation tables of cell keys: designed, and written for other tools."""
+"""The commands about perturbation tables of cell keys: designed, written for others, applied."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mechdesign.base import brief, percent, to_text
-from mechdesign.cli.options import FORCE, command, say
+from mechdesign.base import brief, headless_rows, percent, to_text
+from mechdesign.cli.options import (
+    FORCE,
+    SEED,
+    SPREADSHEET,
+    TABLE,
+    command,
+    generator_of,
+    read_options,
+    say,
+)
 from mechdesign.perturbation import (
     Disclosure,
     PerturbationTable,
     best_guess,
     key_leak,
+    perturb,
+    read_people,
     scattered,
+    write_with_keys,
 )
 from mechdesign.perturbation.joint import MOST_SUMMED
 
@@ -170,3 +182,74 @@ def run_design_perturbation(options: argparse.Namespace) -> None:
     if options.out is not None:
         print()
         _write(options, rounded.table)
+
+
+@command(
+    "draw-record-keys",
+    "add a column of secret record keys to a file of people, once and for all of its tables",
+    "draw-record-keys people.csv --record-key rkey --out keyed.csv",
+    """
+    file [file]  a row for each person (.csv with a header line, .xlsx, .sav, .parquet and others)
+    --record-key COLUMN [required]  what the new column is called
+    --keys N [int, default 256]  the number of keys, that of the perturbation table
+    --out FILE [.csv, required]  the same rows with their keys: as secret as what they hold
+    """,
+    TABLE,
+    SEED,
+    FORCE,
+)
+def run_draw_record_keys(options: argparse.Namespace) -> None:
+    number = write_with_keys(
+        options.file,
+        options.out,
+        options.record_key,
+        options.keys,
+        read_options(options),
+        generator_of(options, "these keys"),
+    )
+    say(
+        f"wrote {options.out}: {number} rows with secret keys; whoever learns them can take the"
+        " noise away"
+    )
+
+
+@command(
+    "perturb-table",
+    "publish a table of people with the noise that the keys of its cells give",
+    "perturb-table keyed.csv --table table.csv --by region --by age --record-key rkey --totals"
+    " --out published.csv",
+    """
+    file [file]  a row for each person (.csv with a header line, .xlsx, .sav, .parquet and others)
+    --table FILE [file, required]  the perturbation table: of cell_key_perturbation, tau-Argus, SAS
+    --by COLUMN [repeated, required]  a column by which people are counted
+    --record-key COLUMN [required]  the column of record keys
+    --threshold N [int, default 0]  outputs below it are published as *
+    --totals  publish sums over columns, too
+    --impossible FILE [file]  a .csv file without a header: cells in which nobody can be, a label
+        for each column; they are left out, while other cells of nobody are published
+    --out FILE [.csv, required]  the file to write, which may be published
+    """,
+    TABLE,
+    SPREADSHEET,
+    FORCE,
+)
+def run_perturb_table(options: argparse.Namespace) -> None:
+    table = PerturbationTable.read(options.table)
+    labels, keys = read_people(options.file, options.by, options.record_key, read_options(options))
+    impossible = []
+    if options.impossible is not None:
+        impossible = [
+            [cell.strip() for cell in row] for row, _ in headless_rows(options.impossible) if row
+        ]
+    published = perturb(
+        table,
+        labels,
+        keys,
+        columns=options.by,
+        threshold=options.threshold,
+        totals=options.totals,
+        impossible=impossible,
+    )
+    published.write(options.out, options.spreadsheet)
+    hidden = sum(output is None for output in published.cells.values())
+    say(f"wrote {options.out}: {len(published.cells)} cells, {hidden} of them below the threshold")

@@ -34,6 +34,8 @@ _COMMANDS = {
         "plot": "mechanism_commands",
         "design-perturbation": "perturbation_commands",
         "export-perturbation": "perturbation_commands",
+        "draw-record-keys": "perturbation_commands",
+        "perturb-table": "perturbation_commands",
         "plan": "plan_command",
         "ledger": "plan_command",
     }.items()

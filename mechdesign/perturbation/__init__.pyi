@@ -1,3 +1,10 @@
+from .application import (
+    PerturbedTable,
+    draw_record_keys,
+    perturb,
+    read_people,
+    write_with_keys,
+)
 from .design import (
     NoiseRule,
     NoiseRules,
@@ -35,14 +42,19 @@ __all__ = [
     "PerturbationDesign",
     "PerturbationRequest",
     "PerturbationTable",
+    "PerturbedTable",
     "Piece",
     "RoundedDesign",
     "best_guess",
     "design_perturbation",
+    "draw_record_keys",
     "joint_curve",
     "joint_law",
     "key_leak",
+    "perturb",
+    "read_people",
     "rounded_to_keys",
     "scattered",
     "spectrum",
+    "write_with_keys",
 ]
