@@ -28,6 +28,7 @@ from mechdesign.cli.program import parser
 from mechdesign.planning.planner import GROUP
 from tests.conftest import LONG_EXAMPLES
 from tests.flights_table import commands_in, write_flights
+from tests.mechdesign.perturbation.random_tables import published_rule
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
@@ -120,6 +121,28 @@ def test_commands_of_the_page_on_suppression_print_what_is_shown(
     assert capsys.readouterr().out.startswith(shown)
     assert (tmp_path / "compared.png").exists()
     assert main(second) == 0, capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_on_perturbation_print_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGES["perturbation.md"].read_text(encoding="utf-8")
+    published_rule().write("table.csv")
+    people = "north,young\nnorth,old\nsouth,old\nsouth,old\n" * 20
+    (tmp_path / "people.csv").write_text(f"region,age\n{people}")
+    shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    commands = commands_in(text)
+    assert [command[0] for command in commands] == [
+        *("audit", "design-perturbation", "draw-record-keys", "perturb-table"),
+        *("export-perturbation", "export-perturbation"),
+    ]
+    for number, command in enumerate(commands):
+        assert main(command) == 0, capsys.readouterr().err
+        printed = capsys.readouterr().out
+        assert number >= len(shown) or printed.startswith(shown[number])
+    assert len((tmp_path / "published.csv").read_text().splitlines()) == 1 + 9
 
 
 def test_commands_of_the_page_on_tables_of_counts_print_what_is_shown(

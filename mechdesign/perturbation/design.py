@@ -152,10 +152,6 @@ class NoiseRules:
         pairs = ((c, v) for c in range(self.largest + 1) for v in self.noises(c))
         return {pair: number for number, pair in enumerate(pairs)}
 
-    def output(self, count: int, output: int) -> int | None:
-        """Return the variable of an output of a count, also above the largest; None: impossible."""
-        return self.cells.get((min(count, self.largest), output - count))
-
 
 @dataclass(frozen=True)
 class NoiseRule(Property):
@@ -317,7 +313,7 @@ def _privacy(rules: NoiseRules, least_delta: bool) -> tuple[list[Constraints], i
         mine = list[int]()
         for v in rules.noises(one):
             output = one + v
-            p, q = rules.output(one, output), rules.output(other, output)
+            p, q = _variable(rules, one, output), _variable(rules, other, output)
             assert p is not None
             extra = [size] * slack
             (alone if q is None else beside).append([p, *([] if q is None else [q]), *extra])
@@ -341,6 +337,11 @@ def _privacy(rules: NoiseRules, least_delta: bool) -> tuple[list[Constraints], i
             bound = Fraction(0) if least_delta else -(rules.delta or Fraction(0))
             groups.append(Constraints(np.array(cells), coefficients, bound, False))
     return groups, size + least_delta
+
+
+def _variable(rules: NoiseRules, count: int, output: int) -> int | None:
+    """Return the variable of an output of a count, also above the largest; None: impossible."""
+    return rules.cells.get((min(count, rules.largest), output - count))
 
 
 def _directions(rules: NoiseRules) -> Iterator[tuple[int, int]]:
@@ -701,7 +702,7 @@ def _entropy_of(
         for one, other in _directions(rules):
             slacks = []
             for v in rules.noises(one):
-                p, q = rules.output(one, one + v), rules.output(other, one + v)
+                p, q = _variable(rules, one, one + v), _variable(rules, other, one + v)
                 if p in place:
                     hidden = ratio * flat[place[q]] if q in place else 0
                     slacks.append(cvxpy.pos(flat[place[p]] - hidden))
