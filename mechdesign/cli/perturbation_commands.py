@@ -29,7 +29,7 @@ from mechdesign.perturbation import (
     scattered,
     write_with_keys,
 )
-from mechdesign.perturbation.joint import MOST_SUMMED
+from mechdesign.perturbation.key_assignment import MOST_SUMMED
 
 #: How names of files end that may hold perturbation tables.
 SUFFIXES = (".csv", ".txt")

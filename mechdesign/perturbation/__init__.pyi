@@ -6,27 +6,16 @@ from .application import (
     write_with_keys,
 )
 from .design import (
-    NoiseRule,
-    NoiseRules,
     PerturbationCertificate,
     PerturbationDesign,
-    PerturbationRequest,
-    RoundedDesign,
     design_perturbation,
     rounded_to_keys,
 )
 from .disclosure import DeltaCurve, Disclosure, OneSided, Piece
-from .joint import (
-    CellGuess,
-    JointDisclosure,
-    KeyLeak,
-    best_guess,
-    joint_curve,
-    joint_law,
-    key_leak,
-    scattered,
-    spectrum,
-)
+from .joint import CellGuess, JointDisclosure, best_guess, joint_curve, joint_law
+from .key_assignment import KeyLeak, key_leak, scattered, spectrum
+from .noise_rules import NoiseRule, NoiseRules, PerturbationRequest
+from .rounding import RoundedDesign
 from .table import PerturbationTable
 
 __all__ = [

@@ -6,16 +6,10 @@ of the total is distributed as a convolution over the group of keys, of the sets
 to each noise. With keys in order these sets are intervals, and sums of few intervals are far from
 uniform; scattered, they are nearly uniform.
 
-How far is a matter of Fourier coefficients. Let H_v be the set of n_v keys with noise v in a row of
-the table, and
-
-    rho(f) = (1 / K) sum over v of |H_v^(f)|^2 / n_v
-
-its mean squared coefficient at the frequency f, which is 1 at 0. Of independent cells i the mean
-over all outputs of the squared distance (chi squared) of the key of their total from a uniform one
-is ``sum over f != 0 of product over i of rho_i(f)``; by Cauchy and Schwarz, half of its root bounds
-the total variation distance. By Parseval the mean of rho over f != 0 is (classes - 1) / (K - 1),
-whatever the order of the keys: a flat rho leaks least.
+How far is a matter of Fourier coefficients, rho of `mechdesign.perturbation.key_assignment`. Of
+independent cells i the mean over all outputs of the squared distance (chi squared) of the key of
+their total from a uniform one is ``sum over f != 0 of product over i of rho_i(f)``; by Cauchy and
+Schwarz, half of its root bounds the total variation distance.
 """
 
 from __future__ import annotations
@@ -36,10 +30,9 @@ import numpy.typing as npt
 from mechdesign.accounting.pair_law import exp_below
 from mechdesign.base import Floats, Integers, Rational, checked_counts, set_fields, whole
 from mechdesign.perturbation.disclosure import DeltaCurve
+from mechdesign.perturbation.key_assignment import require_few_keys, spectrum
 from mechdesign.perturbation.table import PerturbationTable
 from mechdesign.privacy import exact_epsilon
-
-MOST_SUMMED = 4096  #: The most keys whose sums are followed.
 
 _MOST_STEPS = 1 << 27  # that an exact joint law may take
 
@@ -49,40 +42,6 @@ _FOURIER, _SUMS = 1e-12, 1 + 1e-6
 
 # The outputs of columns so far -> the weights of the sums of keys of rows
 _States: TypeAlias = dict[tuple[tuple[int, ...], ...], npt.NDArray[np.object_]]
-
-_SWAPS = 10_000  # that a search for an assignment of keys tries for a row
-
-
-def spectrum(table: PerturbationTable, count: int) -> Floats:
-    """Return rho(f) of the row of a count, in floats, for each frequency.
-
-    Parameters
-    ----------
-    table : PerturbationTable
-        Of at most `MOST_KEYS` keys.
-    count : int
-        At least 0.
-
-    Returns
-    -------
-    numpy.ndarray of float64
-        Shape (keys,), of 0 to 1.
-
-    Raises
-    ------
-    ValueError
-        A table of more keys.
-    """
-    keys = np.arange(table.keys)
-    return _spectrum(table.noise(np.full(table.keys, count), keys))
-
-
-def _spectrum(noise: Integers) -> Floats:
-    _, places, sizes = np.unique(noise, return_inverse=True, return_counts=True)
-    classes = (places == np.arange(len(sizes))[:, None]).astype(np.float64)
-    squares = np.abs(np.fft.fft(classes)) ** 2
-    total: Floats = (squares / sizes[:, None]).sum(axis=0) / len(noise)
-    return total
 
 
 # ------------------------------------------------------------------------------------------------
@@ -310,15 +269,6 @@ class JointDisclosure:
         return max(Fraction(0), middle - apart), min(Fraction(1), middle + apart)
 
 
-def require_few_keys(table: PerturbationTable) -> None:
-    """Raise ValueError for a table of more than 4,096 keys."""
-    if table.keys > MOST_SUMMED:
-        raise ValueError(
-            f"sums of keys are followed for {MOST_SUMMED} keys at most, the table has"
-            f" {table.keys}: round it with `rounded_to_keys` first"
-        )
-
-
 def _law(table: PerturbationTable, count: int) -> dict[int, int]:
     """Return the numbers of keys of each noise of a cell; one of nobody has key 0."""
     if count:
@@ -465,110 +415,3 @@ def _convolved(
     product_ = math.prod(numbers).to_bytes(2 * keys * size, "little")
     flat = [int.from_bytes(product_[k * size :][:size], "little") for k in range(2 * keys)]
     return np.array([flat[k] + flat[k + keys] for k in range(keys)], dtype=object)
-
-
-# ------------------------------------------------------------------------------------------------
-# An assignment of keys that leaks little.
-
-
-@dataclass(frozen=True)
-class KeyLeak:
-    """What the assignment of keys of a row gives away of two cells by their total.
-
-    Attributes
-    ----------
-    chi_squared : float
-        The sum of rho(f)^2 over f != 0: how far from uniform the key of the total of two cells is.
-    least : float
-        What it is at least for any assignment, by the inequality of Cauchy and Schwarz: all rho(f)
-        would be equal.
-    """
-
-    chi_squared: float
-    least: float
-
-
-def key_leak(table: PerturbationTable, count: int) -> KeyLeak:
-    """Return what the assignment of keys of a count gives away.
-
-    Parameters
-    ----------
-    table : PerturbationTable
-        Of at most `MOST_KEYS` keys.
-    count : int
-        At least 0.
-
-    Returns
-    -------
-    KeyLeak
-
-    Raises
-    ------
-    ValueError
-        A table of more keys.
-    """
-    rho = spectrum(table, count)[1:]
-    classes = len(table.law(count))
-    return KeyLeak(float((rho**2).sum()), (classes - 1) ** 2 / max(1, table.keys - 1))
-
-
-def scattered(table: PerturbationTable) -> PerturbationTable:
-    """Return the same noise with keys assigned so that sums of keys give little away.
-
-    The assignment is found by swaps that lower the sum of rho(f)^2, from a random one. It is
-    public, and the same whenever this is called. For one cell nothing changes.
-
-    Parameters
-    ----------
-    table : PerturbationTable
-        Of at most 4,096 keys.
-
-    Returns
-    -------
-    PerturbationTable
-        With the laws of the table.
-
-    Raises
-    ------
-    ValueError
-        A table of more keys.
-    """
-    require_few_keys(table)
-    known: dict[tuple[tuple[int, int], ...], list[int]] = {}
-    rows = []
-    for count in range(table.largest + 1):
-        law = tuple(table.law(count).items())
-        if law not in known:
-            known[law] = _scattered_row(np.repeat(*np.array(law).T)).tolist()
-        rows.append(known[law])
-    return PerturbationTable.of_noise(np.array(rows), table.period)
-
-
-def _scattered_row(noise: Integers) -> Integers:
-    """Return a row with its keys in an order of small Fourier coefficients."""
-    rng = np.random.default_rng(len(noise))
-    _, places, sizes = np.unique(rng.permutation(noise), return_inverse=True, return_counts=True)
-    values, keys = np.unique(noise), len(noise)
-    if len(sizes) == 1:
-        return noise
-    waves = np.exp(-2j * np.pi * np.outer(np.arange(keys), np.arange(1, keys // 2 + 1)) / keys)
-    # Frequencies f and -f are alike; that of K / 2 is its own
-    twice = np.full(keys // 2, 2.0)
-    twice[-1] -= keys % 2 == 0
-    classes = np.array([waves[places == k].sum(axis=0) for k in range(len(sizes))])
-    rho = (np.abs(classes) ** 2 / sizes[:, None]).sum(axis=0)
-    best = float((rho**2) @ twice)
-    for i, j in rng.integers(0, keys, size=(_SWAPS, 2)).tolist():
-        a, b = places[i], places[j]
-        if a == b:
-            continue
-        change = waves[j] - waves[i]
-        one, other = classes[a] + change, classes[b] - change
-        new = rho + (np.abs(one) ** 2 - np.abs(classes[a]) ** 2) / sizes[a]
-        new += (np.abs(other) ** 2 - np.abs(classes[b]) ** 2) / sizes[b]
-        value = float((new**2) @ twice)
-        if value < best:
-            best, rho, places[i], places[j] = value, new, b, a
-            classes[a], classes[b] = one, other
-    row: Integers = values[places]
-    return row

@@ -20,7 +20,7 @@ from mechdesign.perturbation import (
     design_perturbation,
     rounded_to_keys,
 )
-from mechdesign.perturbation.design import broken_rules
+from mechdesign.perturbation.noise_rules import broken_rules
 
 
 def subsets(items: list) -> Iterator[tuple]:

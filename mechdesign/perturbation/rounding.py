@@ -1,0 +1,163 @@
+"""Rounding to keys: integer programs in floats, whose solutions are checked exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign.exceptions import SolverFailure
+from mechdesign.lp.basis import Program
+from mechdesign.perturbation.noise_rules import (
+    NoiseRules,
+    Objective,
+    broken_rules,
+    linear,
+    objective_of,
+    program_of,
+)
+from mechdesign.perturbation.table import PerturbationTable
+
+# The seconds that rounding may take, and how far integers of floats may be from privacy
+_SECONDS, _MARGIN = 12.0, 1e-6
+
+
+@dataclass(frozen=True)
+class RoundedDesign:
+    """A table of a given number of keys, beside the design that it is rounded from.
+
+    Attributes
+    ----------
+    table : PerturbationTable
+        It keeps every rule, which is checked exactly. The noise rises with the key:
+        `mechdesign.perturbation.scattered` assigns keys that leak less.
+    value : Fraction
+        Its objective.
+    lost : Fraction
+        How much of the objective rounding costs at most: ``value`` less what no noise with any
+        number of keys is below.
+    """
+
+    table: PerturbationTable
+    value: Fraction
+    lost: Fraction
+
+
+def rounded_design(
+    rules: NoiseRules,
+    objective: Objective,
+    exact_table: PerturbationTable,
+    bound: Fraction,
+    keys: int,
+) -> RoundedDesign:
+    """Return the best table of so many keys that keeps the rules; ``bound`` is that of all."""
+    cells, near = rules.cells, None
+    if objective == "entropy":
+        near = [Fraction(exact_table.law(c).get(v, 0), exact_table.keys) for c, v in cells]
+        program = program_of(rules, "L0")
+    else:
+        program = program_of(rules, objective)
+    for margin in (0.0, _MARGIN):
+        numbers = _integers(program, len(cells), keys, near, margin)
+        laws: list[dict[int, int]] = [{} for _ in range(rules.largest + 1)]
+        for (c, v), number in zip(cells, numbers, strict=True):
+            if number:
+                laws[c][v] = number
+        table = PerturbationTable.of_laws(keys, laws)
+        # Floats decide nothing: the integers keep the rules, or another try is made.
+        if not broken_rules(rules, table):
+            value = objective_of(rules, objective, table)
+            return RoundedDesign(table, value, value - bound)
+    raise SolverFailure(f"no table of {keys} keys that keeps the rules exactly was found")
+
+
+def rounded_table(table: PerturbationTable, keys: int) -> RoundedDesign:
+    """Return the table nearest to another one, count by count."""
+    known: dict[tuple[tuple[int, int], ...], tuple[dict[int, int], Fraction]] = {}
+    laws, apart = [], Fraction(0)
+    for count in range(table.largest + 1):
+        law = tuple(table.law(count).items())
+        if law not in known:
+            known[law] = _rounded_law(law, table.keys, keys)
+        laws.append(known[law][0])
+        apart += known[law][1] / (table.largest + 1)
+    return RoundedDesign(PerturbationTable.of_laws(keys, laws, table.period), apart, apart)
+
+
+def _rounded_law(
+    law: Sequence[tuple[int, int]], total: int, keys: int
+) -> tuple[dict[int, int], Fraction]:
+    size = len(law)
+    bias = round(Fraction(sum(v * number for v, number in law), total) * keys)
+    row = tuple(range(size))
+    groups = (
+        linear(row, (Fraction(1),) * size, Fraction(1), True),
+        linear(row, tuple(Fraction(v) for v, _ in law), Fraction(bias, keys), True),
+    )
+    near = [Fraction(number, total) for _, number in law]
+    numbers = _integers(Program((Fraction(0),) * size, groups), size, keys, near, 0.0)
+    moments = sum(v * number for (v, _), number in zip(law, numbers, strict=True))
+    if sum(numbers) != keys or moments != bias:
+        raise SolverFailure(f"no noise of {keys} keys that keeps the bias was found")
+    apart = sum((abs(n - p * keys) for n, p in zip(numbers, near, strict=True)), Fraction(0))
+    return {v: n for (v, _), n in zip(law, numbers, strict=True) if n}, apart / keys
+
+
+def _integers(
+    program: Program,
+    integers: int,
+    keys: int,
+    near: Sequence[Fraction] | None,
+    margin: float,
+) -> list[int]:
+    """Return the numbers of keys for the first variables of a program, by an integer program.
+
+    They are the nearest ones to the probabilities ``near`` where these are given. Inequalities are
+    kept with a margin, in keys.
+    """
+    from scipy import sparse
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    size = program.variables
+    columns, values, rows = list[int](), list[float](), list[int]()
+    low, high = list[float](), list[float]()
+
+    def add(cells: Sequence[int], numbers: Sequence[float], bound: float, equality: bool) -> None:
+        rows.extend([len(low)] * len(cells))
+        columns.extend(cells)
+        values.extend(numbers)
+        low.append(bound)
+        high.append(bound if equality else np.inf)
+
+    for group in program.constraints:
+        coefficients = [float(a) for a in group.coefficients]
+        # Whole numbers need no margin
+        whole_numbers = all(a.denominator == 1 for a in (*group.coefficients, group.bound))
+        slack = 0.0 if group.equality or whole_numbers else margin
+        for row in group.cells.tolist():
+            add(row, coefficients, float(group.bound * keys) + slack, group.equality)
+    cost = [float(price) for price in program.cost]
+    if near is not None:
+        cost = [0.0] * size + [1.0] * integers
+        for k, p in enumerate(near):
+            add([size + k, k], [1.0, -1.0], -float(p * keys), False)
+            add([size + k, k], [1.0, 1.0], float(p * keys), False)
+    shape = (len(low), len(cost))
+    matrix = sparse.csr_array((values, (rows, columns)), shape=shape)
+    result = milp(
+        cost,
+        constraints=LinearConstraint(matrix, low, high),
+        integrality=(np.arange(len(cost)) < integers).astype(np.int64),
+        bounds=Bounds(0, np.inf),
+        options={"time_limit": _SECONDS, "mip_rel_gap": 1e-4},
+    )
+    if result.x is None:
+        why = "there is none, by floats" if result.status == 2 else result.message
+        raise SolverFailure(
+            f"no table of {keys} keys that keeps the rules exactly was found ({why}): rules that"
+            " leave no room, such as a variance, must be eased a little, or there must be other"
+            " keys"
+        )
+    return [round(x) for x in result.x[:integers].tolist()]
