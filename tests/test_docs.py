@@ -135,7 +135,8 @@ def test_commands_of_the_page_on_perturbation_print_what_is_shown(
     shown = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     commands = commands_in(text)
     assert [command[0] for command in commands] == [
-        *("audit", "design-perturbation", "draw-record-keys", "perturb-table"),
+        *("audit", "design-perturbation", "compare-perturbation"),
+        *("draw-record-keys", "perturb-table"),
         *("export-perturbation", "export-perturbation"),
     ]
     for number, command in enumerate(commands):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mechdesign.base import brief, headless_rows, percent, to_text
+from mechdesign.base import brief, headless_rows, percent, printable, to_text
 from mechdesign.cli.options import (
     FORCE,
     SEED,
@@ -17,12 +19,15 @@ from mechdesign.cli.options import (
     command,
     generator_of,
     read_options,
+    save_figure,
     say,
 )
 from mechdesign.perturbation import (
+    DeltaCurve,
     Disclosure,
     PerturbationTable,
     best_guess,
+    compare_perturbation,
     key_leak,
     perturb,
     read_people,
@@ -97,6 +102,50 @@ def _write(options: argparse.Namespace, table: PerturbationTable) -> None:
         table = scattered(table)
     table.write(options.out, options.form)
     say(f"wrote {options.out}: {repr(table)[1:-1].partition(': ')[2]}, for {options.form}")
+
+
+@command(
+    "compare-perturbation",
+    "what perturbation tables reveal and how far off they are, beside rounding and unbounded noise",
+    "compare-perturbation table.csv new.csv --protected 1 --plot compared.png",
+    """
+    files [file, repeated]  tables: of cell_key_perturbation, tau-Argus, or SAS
+    --threshold N [int, default 0]  outputs of them below it are not published
+    --protected C [int, default 0]  the least count that is compared with the next one
+    --json  print JSON
+    --plot FILE [.png .pdf .svg]  draw delta against epsilon
+    """,
+    FORCE,
+)
+def run_compare_perturbation(options: argparse.Namespace) -> None:
+    tables = {printable(str(path)): PerturbationTable.read(path) for path in options.files}
+    compared = compare_perturbation(
+        tables, protected=options.protected, threshold=options.threshold
+    )
+    print(json.dumps(compared.json(), indent=1) if options.json else compared)
+    if options.plot is not None:
+        curves = {
+            name: Disclosure(table, options.threshold, options.protected).curve
+            for name, table in tables.items()
+        }
+        _plot(options, curves)
+
+
+def _plot(options: argparse.Namespace, curves: Mapping[str, DeltaCurve]) -> None:
+    """Draw delta against epsilon for each table."""
+    from mechdesign import plot  # it loads Matplotlib
+
+    epsilons = [k / 20 for k in range(81)]
+    values = {name: [float(curve.delta(x)) for x in epsilons] for name, curve in curves.items()}
+    figure = plot.lines(
+        "epsilon", "delta, the worst neighbouring counts", epsilons, values, whole=False
+    )
+    figure.axes[0].set(yscale="log", ylim=(min(1e-3, *_positive(values)) / 2, 1.5))
+    save_figure(figure, options.plot, stream=sys.stderr if options.json else None)
+
+
+def _positive(values: Mapping[str, Sequence[float]]) -> list[float]:
+    return [value for each in values.values() for value in each if value > 1e-12]
 
 
 @command(

@@ -33,6 +33,7 @@ _COMMANDS = {
         "compare-suppression": "release_commands",
         "plot": "mechanism_commands",
         "design-perturbation": "perturbation_commands",
+        "compare-perturbation": "perturbation_commands",
         "export-perturbation": "perturbation_commands",
         "draw-record-keys": "perturbation_commands",
         "perturb-table": "perturbation_commands",

@@ -1,3 +1,9 @@
+from .alternatives import (
+    ComparedTable,
+    PerturbationComparison,
+    compare_perturbation,
+    rounding_table,
+)
 from .application import (
     PerturbedTable,
     draw_record_keys,
@@ -20,6 +26,7 @@ from .table import PerturbationTable
 
 __all__ = [
     "CellGuess",
+    "ComparedTable",
     "DeltaCurve",
     "Disclosure",
     "JointDisclosure",
@@ -28,6 +35,7 @@ __all__ = [
     "NoiseRules",
     "OneSided",
     "PerturbationCertificate",
+    "PerturbationComparison",
     "PerturbationDesign",
     "PerturbationRequest",
     "PerturbationTable",
@@ -35,6 +43,7 @@ __all__ = [
     "Piece",
     "RoundedDesign",
     "best_guess",
+    "compare_perturbation",
     "design_perturbation",
     "draw_record_keys",
     "joint_curve",
@@ -43,6 +52,7 @@ __all__ = [
     "perturb",
     "read_people",
     "rounded_to_keys",
+    "rounding_table",
     "scattered",
     "spectrum",
     "write_with_keys",
