@@ -10,6 +10,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mechdesign.base import brief, headless_rows, percent, printable, to_text
 from mechdesign.cli.options import (
     FORCE,
@@ -23,8 +25,11 @@ from mechdesign.cli.options import (
     say,
 )
 from mechdesign.perturbation import (
+    CellGuess,
     DeltaCurve,
     Disclosure,
+    JointDisclosure,
+    KeyLeak,
     PerturbationTable,
     best_guess,
     compare_perturbation,
@@ -39,11 +44,11 @@ from mechdesign.perturbation.key_assignment import MOST_SUMMED
 #: How names of files end that may hold perturbation tables.
 SUFFIXES = (".csv", ".txt")
 
-_EXPORT = """
+_SIDE = 10  # rows and columns of the table with margins that is looked at
+
+_FORM = """
 --form [ons|tau-argus|sas, default ons]  the tool that reads it: cell_key_perturbation, tau-Argus
     (and cellKey), or SAS
---in-order  leave the keys in the order of the noise; otherwise they are scattered over it, which
-    gives less away where cells are published with totals
 """
 
 
@@ -75,12 +80,28 @@ def _keys_in_words(table: PerturbationTable) -> str:
         many = table.keys > MOST_SUMMED
         why = f"there are more than {MOST_SUMMED} keys" if many else "no noise varies with the key"
         return f"what totals give away by the order of keys is not computed: {why}"
-    guess, leak = best_guess(table, 2, count), key_leak(table, count)
+    guess, leak, distance = _leaks(table, count)
     return (
         f"two cells with the noise of {count} and their total: the best guess of a cell is right"
         f" {percent(guess.right, 2)} of the\ntime, {percent(guess.right_if_independent, 2)} if the"
         " key of a total were independent of those of its cells; the order of the\nkeys leaks"
-        f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}"
+        f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}\n{_SIDE} x"
+        f" {_SIDE} such cells with all margins: "
+        + (
+            f"within {distance:.2g} of independent noise, proved"
+            if distance < 1
+            else "how far from independent noise is not known"
+        )
+    )
+
+
+def _leaks(table: PerturbationTable, count: int) -> tuple[CellGuess, KeyLeak, float]:
+    """Return what totals give away of cells of a count, by the keys in use."""
+    cells = np.full((_SIDE, _SIDE), max(count, 1))
+    return (
+        best_guess(table, 2, count),
+        key_leak(table, count),
+        JointDisclosure(table, cells).dependence,
     )
 
 
@@ -88,18 +109,22 @@ def _keys_json(table: PerturbationTable) -> dict[str, Any] | None:
     count = _perturbed_count(table)
     if count is None:
         return None
-    guess, leak = best_guess(table, 2, count), key_leak(table, count)
+    guess, leak, distance = _leaks(table, count)
     return {
         "count": count,
         **{name: to_text(value) for name, value in vars(guess).items()},
         "chi_squared": leak.chi_squared,
         "least_chi_squared": leak.least,
+        f"distance_of_{_SIDE}_x_{_SIDE}_cells": distance,
     }
 
 
 def _write(options: argparse.Namespace, table: PerturbationTable) -> None:
-    if not options.in_order:
+    if options.order == "scattered":
         table = scattered(table)
+    elif options.order == "rising":
+        laws = map(table.law, range(table.largest + 1))
+        table = PerturbationTable.of_laws(table.keys, laws, table.period)
     table.write(options.out, options.form)
     say(f"wrote {options.out}: {repr(table)[1:-1].partition(': ')[2]}, for {options.form}")
 
@@ -156,9 +181,12 @@ def _positive(values: Mapping[str, Sequence[float]]) -> list[float]:
     file [file]  the table: of cell_key_perturbation, of tau-Argus, or of SAS
     --keys N [int]  round the probabilities to multiples of 1 / N, the bias to the nearest
         (default: as they are)
+    --order [kept|scattered|rising, default kept]  which keys have which noise. Anything but kept
+        changes what is published; scattered gives less away by totals; rising: in the order of the
+        noise
     --out FILE [.csv .txt, required]  the file to write
     """,
-    _EXPORT,
+    _FORM,
     FORCE,
 )
 def run_export_perturbation(options: argparse.Namespace) -> None:
@@ -195,9 +223,11 @@ def run_export_perturbation(options: argparse.Namespace) -> None:
     --protected C [int, default 0]  the least count that is protected from the next one; 1 where
         it may be seen that a count is 0
     --keys N [int, default 256]  the number of keys
+    --order [scattered|rising, default scattered]  which keys have which noise: scattered gives less
+        away by totals; rising: in the order of the noise
     --out FILE [.csv .txt]  write the table
     """,
-    _EXPORT,
+    _FORM,
     FORCE,
 )
 def run_design_perturbation(options: argparse.Namespace) -> None:

@@ -55,11 +55,10 @@ def test_a_designed_table_goes_to_every_tool(
     for form in ("tau-argus", "sas", "ons"):
         assert main(f"export-perturbation one.csv --form {form} --out two.txt --force".split()) == 0
         other = PerturbationTable.read("two.txt")
+        assert other.keys != 256 or other == table  # the noise that is published is the same
         assert [other.law(c) for c in range(9)] == [table.law(c) for c in range(9)]
-    assert (
-        main(["export-perturbation", "one.csv", "--in-order", "--keys", "64", "--out", "three.csv"])
-        == 0
-    )
+    words = "export-perturbation one.csv --order rising --keys 64 --out three.csv"
+    assert main(words.split()) == 0
     assert "rounded to 64 keys" in capsys.readouterr().out
     assert len(PerturbationTable.read("three.csv").rows[-1]) <= 5
     assert main(["explain", "one.csv", "--json"]) == 0

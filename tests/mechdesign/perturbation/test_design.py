@@ -255,7 +255,7 @@ def every_table(rules: NoiseRules, keys: int) -> Iterator[PerturbationTable]:
             yield table
 
 
-@pytest.mark.parametrize("keys", [4, 5, 8])
+@pytest.mark.parametrize("keys", [4, 5, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("objective", ["L0", "L2", "delta"])
 def test_rounding_finds_the_best_table_of_so_many_keys(keys: int, objective: str) -> None:
     rules = {"noise": 1, "unbiased": "interior", "variance": "3/4", "epsilon": 1}
