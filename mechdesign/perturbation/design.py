@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from mechdesign.base import Rational, brief, shown, whole
 from mechdesign.convex.certificate import ConvexCertificate
-from mechdesign.exceptions import CertificateRejected
+from mechdesign.exceptions import CertificateRejected, TooLarge
 from mechdesign.lp.basis import unreduced
 from mechdesign.lp.exact_solution import certify
 from mechdesign.optimisation.certificate import Verification, dual_bound, exact_multipliers
@@ -29,6 +29,9 @@ from mechdesign.perturbation.noise_rules import (
 )
 from mechdesign.perturbation.rounding import RoundedDesign, rounded_design, rounded_table
 from mechdesign.perturbation.table import MOST_KEYS, PerturbationTable
+
+# The most probabilities of a program with privacy, and the seconds and bytes of one of 2,000
+_MOST_ENTRIES, _SECONDS, _BYTES = 12_000, 7.0, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,8 @@ def design_perturbation(
     Incompatible
         No noise keeps the rules; it names the fewest of them that contradict each other, and holds
         a proof. Of those a largest noise is no rule: it is taken for granted.
+    TooLarge
+        More than 12,000 probabilities with privacy between them.
     ValueError
         A number out of range, or an objective that does not fit the rules.
 
@@ -194,6 +199,11 @@ def design_perturbation(
         raise ValueError(f"an objective is L0, L1, L2, delta or entropy, got {shown(objective)}")
     if objective == "delta" and (rules.epsilon is None or rules.delta is not None):
         raise ValueError("the objective delta needs an epsilon, and no delta")
+    size = len(rules.cells)
+    if rules.epsilon is not None and size > _MOST_ENTRIES:
+        growth = size / 2000
+        remedy = "the row of a smaller largest count stands for all above it"
+        raise TooLarge(largest, _SECONDS * growth**3, int(_BYTES * growth**2), remedy)
     if objective == "entropy":
         table, value, bound, proofs = greatest_entropy(rules)
         return _checked(PerturbationCertificate(rules, objective, value, bound, {}, proofs), table)

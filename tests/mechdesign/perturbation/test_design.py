@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 from mechdesign import Incompatible, Privacy
-from mechdesign.exceptions import SolverFailure
+from mechdesign.exceptions import SolverFailure, TooLarge
 from mechdesign.perturbation import (
     Disclosure,
     NoiseRules,
@@ -301,6 +301,11 @@ def test_tables_of_many_keys_are_rounded_near_them() -> None:
     assert rounded.table.keys == 64
     assert [rounded.table.bias(c) for c in range(3)] == [table.bias(c) for c in range(3)]
     assert 0 < rounded.lost < Fraction(3, 64)
+
+
+def test_a_design_that_would_take_hours_is_refused_at_once() -> None:
+    with pytest.raises(TooLarge, match="a smaller largest count"):
+        design_perturbation(1000, noise=20, objective="delta", epsilon=1)
 
 
 def test_a_design_of_many_counts_keeps_epsilon_on_the_private_side() -> None:
