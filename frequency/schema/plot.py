@@ -228,14 +228,15 @@ def groups(
     measure: str,
     title: str = "",
     confidence: float = 0.95,
+    as_given: bool = False,
 ) -> Figure:
-    """Draw a point with its interval for each group, in the order of their values.
+    """Draw a point with its interval for each group, in the order of their values or as given.
 
     Shapes: `values` (groups,).
     """
     centre, ends = finite(values, interval)
     assert ends is not None
-    order = np.argsort(-centre, kind="stable")
+    order = np.arange(len(centre)) if as_given else np.argsort(-centre, kind="stable")
     height = np.arange(len(order), dtype=np.float64)
     names = fitting([labels[k] for k in order.tolist()], 36)
     width = max(6.4, 5.0 + max(text_size(name)[0] for name in names) / 72)

@@ -539,9 +539,14 @@ class QuantileSource(NamedTuple):
 
 
 def compared(
-    title: str, labels: Sequence[str], rows: Sequence[AnswerRow], confidence: float
+    title: str,
+    labels: Sequence[str],
+    rows: Sequence[AnswerRow],
+    confidence: float,
+    *,
+    as_given: bool = False,
 ) -> Any:
-    """The picture of answers about some groups: points with intervals."""
+    """The picture of answers about some groups: points with intervals, the largest first or not."""
     from frequency.schema.plot import groups  # loads matplotlib
 
     pairs = [pair for pair in zip(labels, rows, strict=True) if pair[1].low is not None]
@@ -556,6 +561,7 @@ def compared(
         measure=pairs[0][1].unit,
         title=title,
         confidence=confidence,
+        as_given=as_given,
     )
 
 

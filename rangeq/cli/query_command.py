@@ -119,7 +119,10 @@ def run_query(options: argparse.Namespace) -> None:
         if len(options.asked) > 1:
             raise ValueError("--plot with --by draws one question")
         title = f"{options.asked[0].question} by {listed(options.by)}".strip()
-        figure = compared(title, [one.group for one in asked], rows, confidence)
+        assert not isinstance(source, QuantileSource)  # which takes no --by
+        ordered = all(source.schema[name].ordered for name in options.by)
+        groups = [one.group for one in asked]
+        figure = compared(title, groups, rows, confidence, as_given=ordered)
     elif options.plot is not None:
         figure = source.picture(options.asked, kind)
     # Standard output is for answers, if any are printed

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import starmap
+from itertools import count, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,6 +74,11 @@ def files_in(folder: Path, endings: Sequence[str]) -> list[str]:
         if not entry.is_symlink() and entry.is_file() and not entry.name.startswith(".")
     ]
     return sorted(name for name in found if name.lower().endswith(tuple(endings)))
+
+
+def pointed(text: str) -> str:
+    """Return a number with a point, where somebody wrote a comma."""
+    return text.replace(",", ".") if text.count(",") == 1 and "." not in text else text
 
 
 def file_in(folder: Path, name: str, endings: Sequence[str]) -> Path:
@@ -137,9 +142,11 @@ class Choices:
         """
         found: dict[str, Any] = {}
         for field in fields(cls):
-            if values := [value for value in given.get(field.name, ()) if value.strip()]:
-                several = field.name in ("attribute", "by", "number")
-                found[field.name] = tuple(dict.fromkeys(values)) if several else values[-1].strip()
+            values = given.get(field.name, ())
+            if field.name in ("attribute", "by", "number"):
+                found[field.name] = tuple(dict.fromkeys(value for value in values if value))
+            elif values:  # what is left empty is not what it is at first
+                found[field.name] = values[-1].strip()
         return cls(**found)
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -194,6 +201,10 @@ class Choices:
     def most(self) -> int:
         """How many rows of a person count."""
         if not self.person:
+            if self.rows != "1":
+                raise InvalidChoice(
+                    "several rows of a person count only if a column says whose row each is"
+                )
             return 1
         if not self.rows.isdecimal() or not 1 <= int(self.rows) <= LARGEST_ROWS:
             raise InvalidChoice(f"rows of a person are 1 to {LARGEST_ROWS}")
@@ -203,7 +214,7 @@ class Choices:
     def loss(self) -> Fraction:
         """Epsilon."""
         try:
-            epsilon = fraction(self.epsilon, "epsilon")
+            epsilon = fraction(pointed(self.epsilon), "epsilon")
         except (ValueError, TypeError):
             raise InvalidChoice("epsilon is a number above 0, such as 0.5") from None
         if not 0 < epsilon <= MOST_EPSILON:
@@ -216,7 +227,7 @@ class Choices:
         if self.kind != "keys":
             return None
         try:
-            delta = fraction(self.delta, "delta")
+            delta = fraction(pointed(self.delta), "delta")
         except (ValueError, TypeError):
             raise InvalidChoice("delta is a small number, such as 1e-6") from None
         if not 0 < delta < Fraction(1, 100):
@@ -248,8 +259,18 @@ class Choices:
         stem = self.table.split(".")[0] or "people"
         name = self.out.removesuffix(RELEASES[0]) or f"{stem} {self.kind}"
         if _NAME.fullmatch(name) is None:
-            raise InvalidChoice("the file's name has letters, digits, blanks and hyphens")
+            raise InvalidChoice(
+                "the file's name has up to 100 letters, digits, blanks, points and hyphens, and"
+                " begins with none of the last three"
+            )
         return name + RELEASES[0]
+
+    def named_anew(self, folder: Path) -> Choices:
+        """Return the same with a name that no file has."""
+        stem = replace(self, out="").written.removesuffix(RELEASES[0])
+        names = (f"{stem}{f' {number}' if number > 1 else ''}" for number in count(1))
+        taken = files_in(folder, RELEASES)
+        return replace(self, out=next(name for name in names if name + RELEASES[0] not in taken))
 
     # ------------------------------------------------------------------------------------ commands
 
@@ -264,14 +285,15 @@ class Choices:
             given += [word for name in self.attribute for word in ("--attribute", name)]
         if self.kind == "quantiles":
             given += [word for text in self.fractions for word in ("--quantile", text)]
-        given += ["--epsilon", str(self.epsilon)]
         _ = self.loss
+        given += ["--epsilon", pointed(self.epsilon)]
         if self.failure is not None:
-            given += ["--delta", self.delta]
+            given += ["--delta", pointed(self.delta)]
+        most = self.most
         if self.person:
             if self.person not in self.columns(folder):
                 raise InvalidChoice(f"the table has no column {self.person}")
-            given += ["--person", self.person, "--max-rows", str(self.most)]
+            given += ["--person", self.person, "--max-rows", str(most)]
         if self.ledger:
             file_in(folder, self.ledger, (".json",))
             given += ["--ledger", self.ledger]
@@ -339,7 +361,7 @@ class Choices:
             With an epsilon of three digits.
         """
         try:
-            wanted = float(error)
+            wanted = float(pointed(error))
         except ValueError:
             wanted = math.nan
         if not (math.isfinite(wanted) and wanted > 0):
@@ -373,9 +395,8 @@ class Choices:
             counts, told = MarginalCounts(few.sizes, tables, few.parts), {"sums": sums}
         else:
             sizes = cells_along(schema)
-            cells = np.full(math.prod(sizes), people // math.prod(sizes), dtype=np.int64)
-            cells[: people % len(cells)] += 1
-            counts = cells.reshape(sizes)
+            number = math.prod(sizes)
+            counts = np.diff(np.arange(number + 1) * people // number).reshape(sizes)
         return Release.draw(schema, mechanism, counts, rng, **told).estimate
 
     def statement(self, folder: Path) -> str:

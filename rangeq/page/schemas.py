@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from frequency.schema import Attribute, Boolean, Categorical, Numeric, Schema, Text
-from rangeq.page.choices import InvalidChoice
+from rangeq.page.choices import InvalidChoice, pointed
 
 
 def schema_of_form(columns: Sequence[str], given: Mapping[str, Sequence[str]]) -> Schema:
@@ -51,6 +52,8 @@ def _attribute(name: str, told: Mapping[str, str]) -> Attribute:
     outside = told["outside"] or "refuse"
     if told["kind"] == "labels":
         labels = [line.strip() for line in told["labels"].splitlines() if line.strip()]
+        if len(labels) < 2:
+            raise InvalidChoice(f"{name} has two labels or more: write each in a line of its own")
         # Of labels there is no nearest one
         others: Any = "item" if outside == "clip" else outside
         return Categorical(name, labels, outside=others, **shared)
@@ -62,19 +65,24 @@ def _attribute(name: str, told: Mapping[str, str]) -> Attribute:
         raise InvalidChoice(f"choose what {name} holds")
     whole = told["kind"] == "whole"
     low, high = (_number(told[end], f"the {end} bound of {name}") for end in ("low", "high"))
-    bins = int(_number(told["bins"], f"the bins of {name}")) if told["bins"] else 0
-    if not bins and not whole:
-        bins = 50
+    bins = _number(told["bins"], f"the bins of {name}") if told["bins"] else 0 if whole else 50
+    if bins % 1 or (told["bins"] and bins < 1):
+        raise InvalidChoice(f"{name} has a whole number of bins, one at least")
+    if whole and (low % 1 or high % 1):
+        raise InvalidChoice(f"the bounds of {name} are whole numbers, as its values are")
     numbers = (int(low), int(high)) if whole else (low, high)
     limits: Any = outside
     return Numeric(
-        name, low=numbers[0], high=numbers[1], bins=bins, whole=whole, outside=limits, **shared
+        name, low=numbers[0], high=numbers[1], bins=int(bins), whole=whole, outside=limits, **shared
     )
 
 
 def _number(text: str, what: str) -> float:
     """A number of the form."""
     try:
-        return float(text)
+        number = float(pointed(text))
     except ValueError:
-        raise InvalidChoice(f"{what} is a number, got {text or 'nothing'}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidChoice(f"{what} is a number such as 0.5, and not: {text or '(empty)'}")
+    return number

@@ -164,6 +164,7 @@ class Page:
             Route("/example", partial(self._take, self.write_example), methods=["POST"]),
             Route("/question", partial(self._show, self.question)),
             Route("/privacy", partial(self._show, self.privacy)),
+            Route("/privacy", partial(self._take, self.privacy), methods=["POST"]),
             Route("/predicted", partial(self._show, self.predicted)),
             Route("/example.svg", partial(self._show, self.example)),
             Route("/release", partial(self._take, self.begin), methods=["POST"]),
@@ -245,7 +246,7 @@ class Page:
             given = {"name": [request.query_params["name"]], "body": [bytes(body)]}
         else:
             try:
-                given = parse_qs(body.decode(), max_num_fields=20_000)
+                given = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20_000)
             except ValueError:
                 return PlainTextResponse("This is no form.", 400)
             token = given.pop("token", [""])[-1]
@@ -275,8 +276,16 @@ class Page:
 
     def table(self, given: Form) -> Response:
         """The first step: which table."""
-        tables, releases = files_in(self.folder, TABLES), files_in(self.folder, RELEASES)
-        return self._page("table.html", Choices.of(given), tables=tables, releases=releases)
+        tables = files_in(self.folder, TABLES)
+        return self._page("table.html", Choices.of(given), tables=tables, releases=self._released())
+
+    def _released(self) -> list[tuple[str, str]]:
+        """The releases in the folder, and what each promises."""
+        found = []
+        for name in files_in(self.folder, RELEASES):
+            with suppress(*_REFUSALS):
+                found.append((name, load_release(self.folder / name).promised))
+        return found
 
     def write_example(self, given: Form) -> Response:
         """Write the public example, with its schema, into the folder."""
@@ -327,12 +336,19 @@ class Page:
     def privacy(self, given: Form) -> Response:
         """How private it is, and how far off."""
         work = Choices.of(given)
-        work.asked(self.folder)
-        if given.get("error"):
+        work.arguments(self.folder)  # refuses what cannot be released
+        if any(given.get("error", ())):
             work = work.reaching(self.folder, given["error"][-1])
+        if not work.out or (self.folder / work.written).exists():
+            work = work.named_anew(self.folder)
         ledgers = files_in(self.folder, (".json",))
         return self._page(
-            "privacy.html", work, ledgers=ledgers, press=secrets.token_hex(16), **self._told(work)
+            "privacy.html",
+            work,
+            ledgers=ledgers,
+            press=secrets.token_hex(16),
+            released=self._released(),
+            **self._told(work),
         )
 
     def _told(self, work: Choices) -> dict[str, Any]:
@@ -473,8 +489,7 @@ class Page:
         """Tables and pictures of a release."""
         name = given.get("file", [""])[-1]
         if not name:
-            names = files_in(self.folder, RELEASES)
-            return self._page("answers.html", Choices.of(given), file="", names=names)
+            return self._page("answers.html", Choices(), file="", names=self._released())
         source, _, answers = self._answers(given)
         estimate = getattr(source, "estimate", None)
         schema = None if estimate is None else estimate.schema
@@ -482,7 +497,7 @@ class Page:
         rows = answers.rows[:2000]
         return self._page(
             "answers.html",
-            Choices.of(given),
+            Choices(),
             file=name,
             answers=answers,
             rows=[(*answers.words(row), row.unit) for row in rows],
@@ -498,7 +513,9 @@ class Page:
         source, asked, answers = self._answers(given)
         if asked and asked[0].group:
             labels = [one.group for one in asked]
-            return _svg(lambda: compared("", labels, answers.rows, 0.95))
+            ordered = all(source.schema[name].ordered for name in given["by"] if name)
+            title = f"{asked[0].kind} {asked[0].of}".removeprefix("where ")
+            return _svg(lambda: compared(title, labels, answers.rows, 0.95, as_given=ordered))
         if asked and asked[0].kind != "marginal":
             raise InvalidChoice("one number has no picture")
         names = source.schema.names[:1] if len(source.schema) > 3 else ()
@@ -550,11 +567,23 @@ class Page:
             path = Path(folder) / f"file{suffix}"
             with replacing(path) as stream:
                 stream.write(body)
-            said = self._run(["explain", str(path)])
-            audited = self._run(["audit", str(path)])
+            if suffix == RELEASES[0]:
+                texts = _of_release(path)
+            else:
+                texts = [self._run([verb, str(path)]).stdout for verb in ("explain", "audit")]
         # By the name that the person knows
-        texts = [done.stdout.replace(str(path), name) for done in (said, audited)]
+        texts = [text.replace(str(path), name) for text in texts]
         return self._page("explain.html", Choices(), file=name, said=texts[0], audited=texts[1])
+
+
+def _of_release(path: Path) -> list[str]:
+    """What a curator's release is, and that it keeps its promise."""
+    released = load_release(path)  # which makes its mechanism, and audits it, anew
+    source = source_of(path, None)
+    rows = source.answers(source.usual())
+    answers = AnswerList(rows, source.n, 0.95, source.notes(rows))
+    said = f"Released once, with {released.promised}.\n\n{released.schema}\n\n{answers.table()}"
+    return [said, "What was drawn is of a mechanism that keeps this promise, by exact numbers."]
 
 
 def _digits(number: float) -> str:

@@ -31,15 +31,13 @@ for (const form of document.querySelectorAll("form[data-part]")) {
   const again = async () => {
     const number = ++asked;
     const query = new URLSearchParams(new FormData(form));
+    for (const own of ["token", "press", "error"]) query.delete(own);
     part.setAttribute("aria-busy", "true");
     const answer = await fetch(`${form.dataset.part}?${query}`);
     const text = await answer.text();
     if (number !== asked) return;
     part.innerHTML = text;
     part.removeAttribute("aria-busy");
-    for (const [name, value] of query)
-      for (const other of document.querySelectorAll(`[data-follows="${CSS.escape(name)}"]`))
-        other.value = value;
     history.replaceState(null, "", `${location.pathname}?${query}`);
   };
   const soon = () => { clearTimeout(waiting); waiting = setTimeout(again, 120); };
@@ -56,7 +54,6 @@ for (const form of document.querySelectorAll("form[data-part]")) {
     soon();
   });
   form.elements.people.addEventListener("input", soon);
-  form.addEventListener("submit", (event) => { event.preventDefault(); again(); });
 }
 
 // ---------------------------------------------------------------- files that are dropped
