@@ -23,6 +23,7 @@ from rangeq.central.answers import Errors, TableAnswers
 from rangeq.central.inputs import Query
 from rangeq.central.matrix_mechanism.strategy import UnanswerableQuery
 from rangeq.central.released_noise import LARGEST, ReleasedNoise
+from rangeq.core import WITH_STEPS
 
 if TYPE_CHECKING:
     from rangeq.grids import WaveEstimate
@@ -117,10 +118,11 @@ class PosteriorEstimate(TableAnswers):
 
     The noisy numbers are the data, the noise that was drawn the likelihood, by its covariances. The
     prior takes the logarithm of each attribute's distribution for a Gaussian process: smooth, with
-    a trend, with points or ends of their own, even (`rangeq.core.density`); and the dependence of
-    each two attributes for smooth terms, for local ones, or for none. Which of these is decided by
-    their evidence. More attributes together are as their pairs imply: see `rangeq.grids.WaveGrid`.
-    Nothing is spent, and nothing of the table is looked at again.
+    a trend, with points or ends of their own, even, of more than 32 cells also with steps
+    (`rangeq.core.density`); and the dependence of each two attributes for smooth terms, for local
+    ones, or for none. Which of these is decided by their evidence. More attributes together are as
+    their pairs imply: see `rangeq.grids.WaveGrid`. Nothing is spent, and nothing of the table is
+    looked at again.
 
     Answers are biased: where data are as the priors have them they err less than the unbiased ones,
     at low epsilon by much. Their variances are expected squared errors. Intervals are those of the
@@ -250,7 +252,7 @@ def _sets(weights: Sequence[Floats]) -> dict[int, list[int]]:
 def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> PosteriorEstimate:
     """Return the posterior of a table: see `CentralEstimate.posterior`."""
     from rangeq.grids.wavegrid.likelihoods import Likelihoods
-    from rangeq.grids.wavegrid.posterior import estimated
+    from rangeq.grids.wavegrid.posterior import chosen_kernels, estimated
 
     sizes = estimate.mechanism.sizes
     if max(sizes) > MOST_CELLS:
@@ -276,5 +278,6 @@ def posterior_of(estimate: TableAnswers, schema: Schema | None = None) -> Poster
     told = ReleasedNoise(estimate, users, apart)
     alone = [told.alone(place) for place in range(len(sizes))]
     likelihoods = Likelihoods(told.edges, alone, told.grams, told.pairs())
-    shares = told.counted(estimated(domain, _EVERYBODY, likelihoods, categorical))
+    kernels = chosen_kernels(likelihoods, categorical, WITH_STEPS)
+    shares = told.counted(estimated(domain, _EVERYBODY, likelihoods, categorical, kernels))
     return PosteriorEstimate(estimate, shares, told.users, told.total)

@@ -24,13 +24,15 @@ class Kernel(NamedTuple):
     """Prior deviations of the parts of the logarithm of a density; half of the domain is 1 long."""
 
     trend: float  # of a line and a parabola, alone a normal density that the domain cuts off
-    height: float  # of a smooth function with correlations exp(-(distance / length)^2 / 2)
+    height: float  # of a function with correlations exp(-(distance / length)^2 / 2), a smooth one
     length: float
     points: float  # of every cell by itself
     ends: float = 0.0  # of the first cell and the last by themselves: they hold what was clipped
     # The distance of cells: 0 as they lie; 1 by the logarithms of their distances from the first
     # value, -1 from the last. A trend is then a log-normal density.
     logarithmic: int = 0
+    # Correlations exp(-distance / length) instead: of a random walk, which may rise at once
+    walk: bool = False
 
     @property
     def largest(self) -> float:
@@ -73,6 +75,13 @@ KERNELS = (
     *(Kernel(0.0, height, _LENGTHS[1], points) for height in _HEIGHTS for points in _HEIGHTS),
     Kernel(0.0, _HEIGHTS[0], _LENGTHS[-1], 0.0, _ENDS),
     *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, _ENDS, near) for near in (0, 1, -1)),
+)
+
+#: Those for tables that a curator counted: the same, and random walks, as of steps every smooth
+#: density has too much between two that are level.
+WITH_STEPS = (
+    *KERNELS,
+    *(Kernel(0.0, height, _LENGTHS[1], 0.0, walk=True) for height in _HEIGHTS),
 )
 
 #: The kernels averaged for categories, none of which are neighbours: each by itself, all alike.
@@ -276,8 +285,9 @@ def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) ->
         variances = np.repeat((kernel.points**2, _APART**2), (near, apart))
         variances[[0, near - 1]] += kernel.ends**2
         matrix = np.diag(variances)
+        distances = np.abs(x[:, None] - x) / kernel.length
         matrix[:near, :near] += kernel.height**2 * np.exp(
-            -0.5 * ((x[:, None] - x) / kernel.length) ** 2
+            -distances if kernel.walk else -0.5 * distances**2
         ) + kernel.trend**2 * (np.outer(x, x) + np.outer(x**2, x**2))
         # A constant in the logarithm does not change softmax: the covariance is centred on both
         # sides, so that no direction is spent on it

@@ -46,6 +46,9 @@ _ALIKE = 0.85
 
 _FEW_CELLS = 8  # the most cells of an attribute that is averaged over `FEW`
 
+# The most cells of which points of their own do for steps, too
+_SEVERAL_CELLS = 32
+
 # The most values apart of an attribute that have terms of their own in its pairs: the last ones, if
 # it has more.
 _APART = 8
@@ -59,6 +62,18 @@ _ALONE = 0.1  # the prior probability that a pair with a category has no terms a
 _SMOOTH = 0.7
 
 
+def chosen_kernels(
+    likelihoods: Likelihoods, categorical: Sequence[bool], many: tuple[Kernel, ...] = KERNELS
+) -> list[tuple[Kernel, ...]]:
+    """Return the kernels that are averaged for each attribute, those given for many cells."""
+    found = []
+    for kind, likelihood in zip(categorical, likelihoods.told, strict=True):
+        cells = len(likelihood.scores)
+        several = many if cells > _SEVERAL_CELLS else KERNELS
+        found.append(CATEGORIES if kind else FEW if cells <= _FEW_CELLS else several)
+    return found
+
+
 @one_thread
 def estimated(
     attributes: Domain,
@@ -70,10 +85,7 @@ def estimated(
 ) -> WaveEstimate:
     """Estimate attributes and pairs from the likelihoods of reports."""
     if kernels is None:
-        kernels = [
-            CATEGORIES if kind else FEW if len(likelihood.scores) <= _FEW_CELLS else KERNELS
-            for kind, likelihood in zip(categorical, likelihoods.told, strict=True)
-        ]
+        kernels = chosen_kernels(likelihoods, categorical)
     apart = [min(likelihood.apart, _APART) for likelihood in likelihoods.told]
     axes = _axes(likelihoods, categorical, kernels, apart)
     if len(attributes) == 1:

@@ -13,6 +13,7 @@ from mechdesign.base.numbers import Floats
 from rangeq.core import density
 from rangeq.core.density import (
     KERNELS,
+    WITH_STEPS,
     Density,
     Kernel,
     Told,
@@ -42,9 +43,12 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
     matrix = 4.0 * np.eye(cells)
     for i, s in enumerate(x):
         for j, t in enumerate(x):
-            smooth = kernel.height**2 * np.exp(-((s - t) ** 2) / 2 / kernel.length**2)
+            distance = abs(s - t) / kernel.length
+            correlation = math.exp(-distance) if kernel.walk else math.exp(-(distance**2) / 2)
             matrix[i, j] = (
-                smooth + kernel.trend**2 * (s * t + s**2 * t**2) + kernel.points**2 * (i == j)
+                kernel.height**2 * correlation
+                + kernel.trend**2 * (s * t + s**2 * t**2)
+                + kernel.points**2 * (i == j)
             )
     for end in {0, near - 1}:
         matrix[end, end] += kernel.ends**2
@@ -54,7 +58,7 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
 
 @pytest.mark.parametrize("apart", [0, 1, 2, 8])
 def test_kernels_are_those_of_the_definition(apart: int) -> None:
-    for kernel, root in zip(KERNELS, _roots(9, KERNELS, apart), strict=True):
+    for kernel, root in zip(WITH_STEPS, _roots(9, WITH_STEPS, apart), strict=True):
         expected = covariance(kernel, 9, apart)
         np.testing.assert_allclose(root @ root.T, expected, atol=1e-4 * np.abs(expected).max())
 
