@@ -113,7 +113,7 @@ assert Mechanism.load(file) == mechanism
 
 # %%
 device = folder / "device.py"
-shutil.copy(Path(mechdesign.__file__).with_name("device.py"), device)
+shutil.copy(Path(mechdesign.__file__).parent / "mechanism" / "device.py", device)
 bare = [sys.executable, "-I", "-S"]
 missing = subprocess.run([*bare, "-c", "import numpy"], capture_output=True, text=True, check=False)
 print(missing.stderr.splitlines()[-1])

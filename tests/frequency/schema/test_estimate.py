@@ -386,7 +386,7 @@ def test_an_estimate_says_what_it_can_do_and_what_is_to_be_known_of_it() -> None
     survey = plan_survey("marginals", schema, epsilon=1, n=100).survey
     estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
     assert (estimate.joined, estimate.has_quantiles) == (2, False)
-    assert "--fitted" in estimate.caveats()[0]
+    assert "--raw" in estimate.caveats()[0]
     assert estimate.fitted().caveats() == ()
     survey = plan_survey("conjunctions", schema, epsilon=1, n=100, protocol="WaveGrid").survey
     estimate = survey.estimate(survey.aggregate(survey.privatize(rows)))
