@@ -292,6 +292,7 @@ def rules_of_noise(rules: NoiseRules) -> Iterator[NoiseRule]:
 def linear(
     variables: Sequence[int], coefficients: tuple[Fraction, ...], bound: Fraction, equality: bool
 ) -> Constraints:
+    """Return one constraint: a weighted sum of variables equals a bound, or is at least it."""
     return Constraints(np.array([variables], dtype=np.int64), coefficients, bound, equality)
 
 

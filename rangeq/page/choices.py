@@ -22,8 +22,7 @@ import numpy as np
 from frequency.schema import Attribute, Numeric, Schema, Text
 from frequency.schema.attribute import ItemAttribute
 from mechdesign import Privacy, plan
-from mechdesign.base import ReadOptions, brief, fraction, listed
-from mechdesign.base.table_files import opened_table
+from mechdesign.base import ReadOptions, brief, fraction, listed, opened_table
 from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
 from rangeq.central.inputs import LARGEST_DIMENSION, cells_along
 from rangeq.central.persons import LARGEST_ROWS
