@@ -72,9 +72,7 @@ def joint_law(table: PerturbationTable, counts: npt.ArrayLike) -> dict[tuple[int
         Another shape, or a law that takes too long: keys^(2 rows) times the number of outputs of
         the cells are 2^27 at most.
     """
-    grid = checked_counts(counts, 1 << 40)
-    if grid.ndim not in (1, 2) or not grid.size:
-        raise ValueError(f"counts have shape (cells,) or (rows, columns), got {grid.shape}")
+    grid = _checked_grid(counts)
     both, cells = grid.ndim == 2, np.atleast_2d(grid)
     rows, columns = cells.shape
     keys, size = table.keys, math.prod(cells.shape)
@@ -105,6 +103,14 @@ def joint_law(table: PerturbationTable, counts: npt.ArrayLike) -> dict[tuple[int
             beside = [*margins, *(outputs[rows] for outputs in seen)] if both else []
             law[(*inside, *beside, total)] += Fraction(weights[tuple(summed)], number)
     return dict(law)
+
+
+def _checked_grid(counts: npt.ArrayLike) -> Integers:
+    """Return the true counts of a table of one or two axes."""
+    grid = checked_counts(counts, 1 << 40)
+    if grid.ndim not in (1, 2) or not grid.size:
+        raise ValueError(f"counts have shape (cells,) or (rows, columns), got {grid.shape}")
+    return grid
 
 
 def _column_steps(
@@ -181,9 +187,7 @@ class JointDisclosure:
     counts: Integers
 
     def __post_init__(self) -> None:
-        grid = checked_counts(self.counts, 1 << 40)
-        if grid.ndim not in (1, 2) or not grid.size:
-            raise ValueError(f"counts have shape (cells,) or (rows, columns), got {grid.shape}")
+        grid = _checked_grid(self.counts)
         if grid.ndim == 2 and not grid.all():
             raise ValueError("the bound of two axes is for tables without a cell of nobody")
         require_few_keys(self.table)

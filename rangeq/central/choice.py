@@ -33,6 +33,14 @@ from rangeq.central.mechanism import CentralMechanism
 from rangeq.central.quantile_release import QuantileRelease, TreeQuantiles
 from rangeq.central.released_quantiles import ordered_attribute
 
+
+def usual_task(schema: Schema, quantiles: bool = False) -> str:
+    """The name of the task for what a curator releases of some attributes."""
+    if quantiles:
+        return "curated-quantiles"
+    return "curated-attributes" if len(schema) > 2 else "curated-ranges"
+
+
 _TREES = 4  # so many of the best trees of equal budgets are tried with optimised ones
 
 _OCTAVES = 10  # halves of octaves: designs are for an epsilon from 2^-5 to 2^5

@@ -121,9 +121,7 @@ class KeysOfPersons:
             The block.
         """
         encoded = self._schema.encode(table)
-        keys, places = np.unique(encoded.columns[0].astype(str), return_inverse=True)
-        codes = [self._codes.setdefault(key, len(self._codes)) for key in keys.tolist()]
-        items = np.array(codes, dtype=np.int64)[places]
+        items = _coded(encoded.columns[0], self._codes)
         self._rows.add(persons, encoded._replace(columns=(items,)))
 
     def counts(self) -> dict[str, int]:
@@ -139,6 +137,13 @@ class KeysOfPersons:
             numbers += np.bincount(kept.columns[0], minlength=len(numbers))
         each = zip(self._codes, numbers.tolist(), strict=True)
         return {key: number for key, number in each if number}
+
+
+def _coded(texts: npt.NDArray[Any], codes: dict[str, int]) -> Integers:
+    """Numbers in the place of texts, those that are new in the order in which they are met."""
+    found, places = np.unique(texts.astype(str), return_inverse=True)
+    numbers = [codes.setdefault(text, len(codes)) for text in found.tolist()]
+    return np.array(numbers, dtype=np.int64)[places]
 
 
 class DistinctValues:
@@ -190,9 +195,7 @@ class DistinctValues:
         encoded = table if isinstance(table, Encoded) else self._encode(table)
         *groups, values = encoded.columns
         if not isinstance(self._last, ItemAttribute):
-            texts, places = np.unique(values.astype(str), return_inverse=True)
-            found = [self._codes.setdefault(text, len(self._codes)) for text in texts.tolist()]
-            values = np.where(texts == "", -1, np.array(found, dtype=np.int64))[places]
+            values = np.where(values.astype(str) == "", -1, _coded(values, self._codes))
         else:
             values = np.where(values < self._last.bins, values, -1)
         cells = np.ravel_multi_index(groups, self._sizes[:-1]) if groups else 0 * values

@@ -60,6 +60,7 @@ from rangeq.central import (
     save_strategy,
     workload_optimal,
 )
+from rangeq.central.choice import usual_task
 from rangeq.central.inputs import LARGEST_DIMENSION, LARGEST_MARGINALS, cells_along
 from rangeq.central.matrix_mechanism.design import entry_bits
 from rangeq.central.matrix_mechanism.mechanism import Promise
@@ -228,11 +229,16 @@ def _kind_of(options: argparse.Namespace) -> str:
         return "attributes"
     own, allowed = _KINDS[kind]
     named, whose = ("sums and means are", "their") if numbers else (f"--{kind} is", "its")
-    for name in _PARTICULAR:
-        if getattr(options, name) and name not in (own, *allowed):
-            option = name.replace("_", "-")
-            raise ValueError(f"{named} a release of {whose} own: leave out --{option}")
+    others = [name for name in _PARTICULAR if name not in (own, *allowed)]
+    _leave_out(options, others, f"{named} a release of {whose} own")
     return kind
+
+
+def _leave_out(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Raise ValueError for the first of some options that is given."""
+    given = next((name for name in names if getattr(options, name)), None)
+    if given is not None:
+        raise ValueError(f"{why}: leave out --{given.replace('_', '-')}")
 
 
 def _known(options: argparse.Namespace) -> Schema:
@@ -277,9 +283,8 @@ def _read_limits(options: argparse.Namespace, kind: str) -> None:
     options.groups = whole(groups, "--max-groups", 1, LARGEST_ROWS)
     each = whole(1 if per_group is None else per_group, "--max-per-group", 1, LARGEST_ROWS)
     options.max_rows = whole(options.groups * each, "rows of a person", 1, LARGEST_ROWS)
-    for name in ("quantile", "mechanism", "strategy", "workload", "users"):
-        if getattr(options, name):
-            raise ValueError(f"--max-groups measures cells one by one: leave out --{name}")
+    others = ("quantile", "mechanism", "strategy", "workload", "users")
+    _leave_out(options, others, "--max-groups measures cells one by one")
 
 
 def _most_rows(given: str | None) -> int:
@@ -383,18 +388,8 @@ def _keys(
 ) -> ReleasedKeys:
     """Release the texts that have enough users."""
     text_of(schema)
-    for name in (
-        "quantile",
-        "strategy",
-        "workload",
-        "users",
-        "adaptive",
-        "save_strategy",
-        "max_groups",
-    ):
-        if getattr(options, name):
-            option = name.replace("_", "-")
-            raise ValueError(f"keys are a release of their own: leave out --{option}")
+    others = ("quantile", "strategy", "workload", "users", "adaptive", "save_strategy")
+    _leave_out(options, (*others, "max_groups"), "keys are a release of their own")
     if options.rho is not None:
         raise ValueError("keys that nobody listed take --epsilon and --delta, not --rho")
     if options.delta is None:
@@ -500,9 +495,8 @@ def _chooser(
     """Return what chooses the mechanism; ValueError for options that contradict each other."""
     strategy, workload = options.strategy, options.workload
     if options.users is not None:
-        for name in ("strategy", "workload", "quantile", "mechanism"):
-            if getattr(options, name):
-                raise ValueError(f"--users chooses what is measured: leave out --{name}")
+        others = ("strategy", "workload", "quantile", "mechanism")
+        _leave_out(options, others, "--users chooses what is measured")
         promise = _of_a_row(options)
         sizes = cells_along(schema, LARGEST_MARGINALS)
         if options.adaptive and isinstance(promise, Privacy):
@@ -561,9 +555,7 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
             f" {LARGEST_MARGINALS}"
         )
     asked: dict[str, Any] = {"q": tuple(options.quantile)} if options.quantile else {}
-    task = "curated-attributes" if len(schema) > 2 else "curated-ranges"
-    if options.quantile:
-        task = "curated-quantiles"
+    task = usual_task(schema, bool(options.quantile))
     if options.delta is not None:
         asked["delta"] = options.delta
     found = plan(task, schema, epsilon=Fraction(options.epsilon) / options.max_rows, **asked)

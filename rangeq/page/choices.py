@@ -24,6 +24,7 @@ from frequency.schema.attribute import ItemAttribute
 from mechdesign import Privacy, plan
 from mechdesign.base import ReadOptions, brief, fraction, listed, opened_table
 from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
+from rangeq.central.choice import usual_task
 from rangeq.central.inputs import LARGEST_DIMENSION, cells_along
 from rangeq.central.persons import LARGEST_ROWS
 
@@ -461,15 +462,13 @@ def _predicted(
         users, *totals = sums.standard_errors(mechanism)
         answers = [PredictedAnswer(*users[:2], "people"), *starmap(PredictedAnswer, totals)]
         return Prediction(answers, (), mechanism, "standard error")
-    task = "curated-attributes" if len(schema) > 2 else "curated-ranges"
-    asked: dict[str, Any] = {}
-    if kind == "quantiles":
-        task, asked = "curated-quantiles", {"q": particular}
-    found = plan(task, schema, epsilon=epsilon / rows, **asked)
+    quantiles = kind == "quantiles"
+    asked = {"q": particular} if quantiles else {}
+    found = plan(usual_task(schema, quantiles), schema, epsilon=epsilon / rows, **asked)
     told = [(each.name, float(each.error), each is found.best) for each in found.candidates]
     answers = [PredictedAnswer("the rank of a quantile", float(found.best.error), "people")]
     if kind == "counts":
-        answers = [*_of_attributes(schema, found.best.protocol)]
+        answers = list(_of_attributes(schema, found.best.protocol))
     return Prediction(answers, told, found.best.protocol, found.task.error_is)
 
 

@@ -85,14 +85,13 @@ _HEADERS = {
 _DRAWING = threading.Lock()  # of pictures: matplotlib draws one at a time
 
 #: What a person may have done, and is told in words.
-_REFUSALS = (InvalidChoice, ValueError, TypeError, OSError, MechanismError, ImportError)
+_REFUSALS = (ValueError, TypeError, OSError, MechanismError, ImportError)
 
 
 @dataclass
 class Job:
     """A command that runs, once."""
 
-    arguments: Sequence[str]
     process: subprocess.Popen[bytes]
     output: Path
     written: str  # the file that it makes
@@ -133,8 +132,6 @@ class Page:
         Whose tables are read, and where releases are written. Nothing outside of it is.
     port : int
         Of the loopback address.
-    secret : str, optional
-        What lets a person in; None: 256 bits of the operating system's randomness.
 
     Attributes
     ----------
@@ -142,9 +139,9 @@ class Page:
         With the secret: for the one who began it.
     """
 
-    def __init__(self, folder: Path, port: int, secret: str | None = None) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder.resolve(strict=True)
-        self.secret = secrets.token_urlsafe(32) if secret is None else secret
+        self.secret = secrets.token_urlsafe(32)
         self.origin = f"http://127.0.0.1:{port}"
         self.address = f"{self.origin}/?key={self.secret}"
         self._cookie = f"mechdesign-{port}"
@@ -415,7 +412,7 @@ class Page:
                         stdout=stream,
                         stderr=subprocess.STDOUT,
                     )
-                self._jobs[press] = Job(arguments, process, output, work.written)
+                self._jobs[press] = Job(process, output, work.written)
         return RedirectResponse(f"/job/{press}?{urlencode(work.pairs())}", 303)
 
     def job(self, given: Form) -> Response:
