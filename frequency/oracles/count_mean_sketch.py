@@ -119,11 +119,21 @@ class Sketch(Oracle):
     def variances_of(
         self, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        confused = np.maximum(self.second_moment(aggregate) - frequencies**2, 0.0)
-        return (
-            self._user_variance(1.0, 1.0, frequencies) / aggregate.n
-            + float(self.confusion) * confused
-        )
+        """Estimates of variances; infinite where the confusion is 1, as nothing tells them."""
+        users, variances = self._estimated_variances(aggregate, frequencies)
+        return np.maximum(variances, users)
+
+    def _estimated_variances(
+        self, aggregate: Aggregate, frequencies: Floats
+    ) -> tuple[Floats, Floats]:
+        """The part of variances that averages out, and all of them: unbiased, maybe below it."""
+        # V = U + c (M - f^2), and the square of an estimate is f^2 + V on average
+        users = np.asarray(self._user_variance(1.0, 1.0, frequencies) / aggregate.n)
+        share = float(self.confusion)
+        if share == 1.0:
+            return users, np.full(users.shape, np.inf)
+        others = self.second_moment(aggregate) - frequencies**2
+        return users, (users + share * others) / (1 - share)
 
     def variance_slope(self, n: int) -> float:
         return float(self._user_variance(1.0, 1.0, 1.0) - self._user_variance(1.0, 1.0, 0.0)) / n
@@ -131,24 +141,40 @@ class Sketch(Oracle):
     def linear_variances_of(
         self, weights: Floats, aggregate: Aggregate, frequencies: Floats, items: Items | None
     ) -> Floats:
-        return self._of_sums(aggregate.n, weights, frequencies, self.second_moment(aggregate))
+        users, variances = self._estimated_of_sums(weights, aggregate, frequencies)
+        return np.maximum(variances, users)
+
+    def _estimated_of_sums(
+        self, weights: Floats, aggregate: Aggregate, frequencies: Floats
+    ) -> tuple[Floats, Floats]:
+        """As `_estimated_variances`, of sums."""
+        share, n = float(self.confusion), aggregate.n
+        users, pairs = self._of_sums(weights, frequencies, self.second_moment(aggregate))
+        if share == 1.0:
+            return users / n, np.where((weights != 0).any(axis=1), np.inf, 0.0)
+        # The square of an estimated sum, too, is larger by its variance on average
+        _, each = self._estimated_variances(aggregate, frequencies)
+        pairs = pairs + 2 * (weights**2 @ each)
+        return users / n, (users / n + share * pairs) / (1 + share)
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         # As `Oracle.linear_variance`, over the seed too
         moment = float(frequencies @ frequencies)
-        return self._of_sums(checked_users(n), weights, frequencies, moment)
+        users, pairs = self._of_sums(weights, frequencies, moment)
+        return users / checked_users(n) + float(self.confusion) * np.maximum(pairs, 0.0)
 
     def _of_sums(
-        self, n: int, weights: Floats, frequencies: Floats, second_moment: float
-    ) -> Floats:
+        self, weights: Floats, frequencies: Floats, second_moment: float
+    ) -> tuple[Floats, Floats]:
+        """n times the part of variances that averages out, and what confusion multiplies."""
         squares = (weights**2).sum(axis=1)
-        users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies) / n
+        users = self._user_variance(squares, weights.sum(axis=1), weights**2 @ frequencies)
         # The sum over pairs x < z of (w_x f_z + w_z f_x)^2: the confusions of different pairs are
         # uncorrelated.
         pairs = (
             squares * second_moment + (weights @ frequencies) ** 2 - 2 * weights**2 @ frequencies**2
         )
-        return users + float(self.confusion) * np.maximum(pairs, 0.0)
+        return np.asarray(users), pairs
 
     def _all(self, items: Items | None) -> Items:
         return np.arange(self.domain) if items is None else items

@@ -93,8 +93,9 @@ class Frequencies(Task):
     """The frequencies of items: the oracles of `frequency`.
 
     Taken is GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose
-    report is a few bytes, the shortest report where two are within one per cent. The error of
-    sketches is that of the worst population.
+    report is a few bytes, the shortest report where two are within one per cent. The error is
+    that of an item of the share 1/domain, and the table shows that of an item that nobody has, too.
+    The error of sketches is that of the worst population.
 
     With several ``days`` the same users are asked on each of them, by `Memoised` oracles, their
     values changing up to ``changes`` times. Epsilon is then what the reports of all days together
@@ -110,10 +111,6 @@ class Frequencies(Task):
 
     symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
     described: ClassVar[str] = "docs/protocols/oracles"
-    other_errors_are: ClassVar[str] = (
-        "mean: standard error of the item's mean frequency over all days, if no value changes; - is"
-        " not known"
-    )
     postprocessing: ClassVar[str] = (
         "errors are those of unbiased estimates; frequency.postprocess.empirical_bayes makes them a"
         " distribution, with lower errors on nearly all data"
@@ -139,8 +136,17 @@ class Frequencies(Task):
         )
 
     @property
+    def other_errors_are(self) -> str:  # type: ignore[override]
+        if self.days == 1:
+            return "absent: standard error of the frequency of an item that nobody has"
+        return (
+            "mean: standard error of the item's mean frequency over all days, if no value changes;"
+            " - is not known"
+        )
+
+    @property
     def error_is(self) -> str:
-        phrase = "standard error of the frequency of one rare item"
+        phrase = f"standard error of the frequency of an item of the share 1/{self.domain}"
         return phrase if self.days == 1 else f"{phrase} on one day"
 
     def epsilons(self, epsilon: float | Fraction) -> tuple[Fraction, float | Rational]:
@@ -188,9 +194,9 @@ class Frequencies(Task):
         return Offer(protocol, error, oracle.report_bits, *_ORACLES.get(type(oracle), ("", "")))
 
     def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
-        if self.days == 1:
-            return ()
         users, rare = n or 1, 1 / self.domain
+        if self.days == 1:
+            return (("absent", math.sqrt(protocol.variance(users, 0.0))),)
         try:
             both = (self.days - 1) * day_covariance(protocol, users, rare)
         except UnknownVariance:
