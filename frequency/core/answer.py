@@ -141,11 +141,20 @@ def cut(told: Answer, least: Any, most: Any) -> Answer:
 
 
 def by_model(told: Answer, reports: Answer, least: Any = 0.0, most: Any = 1.0) -> Answer:
-    """The answer of a model, beside that of the reports alone, whose interval holds for each."""
+    """The answer of a model, beside that of the reports alone, whose interval holds for each.
 
-    # By the Bayesian argument the value is the better guess: it is never outside
+    Where these tell nothing, and the ends of their interval are NaN, that of the model is left.
+    """
+
     def interval(confidence: float) -> ConfidenceInterval:
         low, high = reports.interval(confidence)
+        if np.isnan(low).any():
+            inner = told.interval(confidence, on_average=True)
+            low, high = (
+                np.where(np.isnan(end), own, end)
+                for end, own in zip((low, high), inner, strict=True)
+            )
+        # By the Bayesian argument the value is the better guess: it is never outside
         ends = np.fmin(low, told.value), np.fmax(high, told.value)
         return ConfidenceInterval(*(np.clip(end, least, most) for end in ends))
 
@@ -655,18 +664,15 @@ class ConditionalQuantiles:
         They are shaped like `phi`.
         """
         self._require_users()
-        z, wanted = normal_quantile(confidence), fractions(phi)[..., None]
-        rest, error = np.zeros((2, self.cumulative.size))
+        wanted, low, high = fractions(phi)[..., None], *np.zeros((2, self.cumulative.size))
         if self._rest is not None:
-            rest[:-1] = self._rest.value
-            error[:-1] = np.sqrt(np.asarray(self._rest.variance))
-        lead = (1 - wanted) * self.cumulative - wanted * rest
-        half = z * ((1 - wanted) * np.sqrt(np.asarray(self._up.variance)) + wanted * error)
-        # Where the interval of the difference holds 0. Its standard error is taken as if both of
-        # its answers erred together, whatever their correlation
-        could = lead + half >= 0
+            low[:-1], high[:-1] = self._rest.interval(confidence)
+        least, most = map(np.asarray, self._up.interval(confidence))
+        # Where the interval of the difference holds 0. Both of its answers are taken to err
+        # together, whatever their correlation
+        could = (1 - wanted) * most - wanted * low >= 0
         could[..., -1] = True
-        behind = lead - half < 0
+        behind = (1 - wanted) * least - wanted * high < 0
         behind[..., -1] = False
         after = behind.shape[-1] - behind[..., ::-1].argmax(axis=-1)
         return np.asarray(could.argmax(axis=-1)), np.where(behind.any(axis=-1), after, 0)

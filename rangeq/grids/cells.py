@@ -68,6 +68,13 @@ def refined(*axes: Edges) -> Edges:
     return tuple(sorted(set.union(*map(set, axes))))
 
 
+def overlap(edges: Edges, left: Items, right: Items) -> Floats:
+    """Return the part of each cell that lies in each range: shape (ranges, cells)."""
+    begin, end = np.array(edges[:-1]), np.array(edges[1:])
+    inside = np.minimum(end, right[:, None] + 1) - np.maximum(begin, left[:, None])
+    return np.maximum(inside, 0) / (end - begin)
+
+
 @dataclass(frozen=True)
 class Grid:
     """Cells of some attributes.

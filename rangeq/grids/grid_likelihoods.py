@@ -26,7 +26,7 @@ from frequency.postprocess import norm_sub
 from frequency.schema import Domain
 from mechdesign.base import Floats, Items
 from rangeq.core import KERNELS, ContrastLaw, spread
-from rangeq.grids.cells import ALPHA1, ALPHA2, Edges, Grid, Queries
+from rangeq.grids.cells import ALPHA1, ALPHA2, Edges, Grid, Queries, overlap
 from rangeq.grids.channel import GridChannel
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import Halves
@@ -128,13 +128,6 @@ class GridErrors:
                 inside = np.ones((len(result), len(edges) - 1))
             result = (result[:, :, None] * inside[:, None, :]).reshape(len(result), -1)
         return result
-
-
-def overlap(edges: Edges, left: Items, right: Items) -> Floats:
-    """Return the part of each cell that lies in each range: shape (ranges, cells)."""
-    begin, end = np.array(edges[:-1]), np.array(edges[1:])
-    inside = np.minimum(end, right[:, None] + 1) - np.maximum(begin, left[:, None])
-    return np.maximum(inside, 0) / (end - begin)
 
 
 # The prior probability that a pair has no smooth terms. Grids of a few cells may tell nothing of a

@@ -14,11 +14,11 @@ from frequency.core import Aggregate, two_likelihoods
 from mechdesign.accounting.pair_law import PairLaw
 from mechdesign.base import Floats, Items
 from rangeq.core import Haar, cells_of
-from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells
+from rangeq.grids.cells import MOST_CELLS, Edges, Grid, equal_cells, overlap
 from rangeq.grids.channel import GroupChannel
 from rangeq.grids.estimate import PairwiseEstimate, ProductEstimate, even
 from rangeq.grids.fitting import Plane, agreeing
-from rangeq.grids.grid_likelihoods import Products, linear, overlap
+from rangeq.grids.grid_likelihoods import Products, linear
 from rangeq.grids.protocol import ConjunctionProtocol, Simulation
 from rangeq.grids.published.tdg_hdg_calm import lines_of
 from rangeq.grids.wavegrid.likelihoods import Likelihoods, Singles

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from frequency.core import (
     Answer,
     Condition,
     ConfidenceInterval,
+    by_model,
+    conditions,
     normal_quantile,
     place_along,
 )
@@ -22,6 +25,7 @@ from frequency.exceptions import InvalidQuestion
 from frequency.schema import Domain
 from frequency.schema.domain import MOST_ATTRIBUTES
 from mechdesign.base import Floats, Items, shown
+from rangeq.core import Told
 from rangeq.grids.cells import Queries, Rectangles
 from rangeq.grids.estimate import ConjunctionEstimate, PredictedError
 from rangeq.grids.fitting import weighted_update
@@ -34,6 +38,7 @@ from rangeq.grids.wavegrid.distributions import (
     parts_before,
 )
 from rangeq.grids.wavegrid.partitions import tree_answers
+from rangeq.grids.wavegrid.reports import ReportsAlone
 
 # The most attributes of a query that is answered from all pairs at once; of more, from a tree of
 # their pairs: of many the distribution of most entropy has 2^lambda parts.
@@ -110,13 +115,32 @@ class WaveEstimate(ConjunctionEstimate):
         axes: Sequence[Axis],
         joints: Mapping[tuple[int, int], Joint],
         categorical: Sequence[bool],
+        told: Sequence[Told] = (),
     ) -> None:
         super().__init__(attributes, n)
         self.axes, self.joints = tuple(axes), dict(joints)
         self.categorical = tuple(categorical)
+        self._reports = (
+            ReportsAlone(told, self.axes, self.joints, self.categorical) if told else None
+        )
 
     def fitted(self) -> WaveEstimate:
         return self
+
+    def answer(self, where: Mapping[Any, Any]) -> Answer:
+        told, reports = super().answer(where), self._reports
+        shape, asked = conditions(where, self.attributes.names, self.attributes.sizes)
+        sizes = self.attributes.sizes
+        # An attribute that is asked for in whole restricts nothing
+        asked = tuple(
+            condition
+            for condition in asked
+            if condition.first.ndim or condition.size < sizes[condition.place]
+        )
+        if reports is None or not 1 <= len(asked) <= 2:
+            return told
+        each = partial(reports.interval, asked, shape, self._of_drawing)
+        return by_model(told, Answer(told.value, _interval=each))
 
     def _drawn_from(self, rng: np.random.Generator) -> WaveEstimate:
         """Another estimate that is as likely; pairs that nobody was asked about stay the same."""

@@ -89,7 +89,7 @@ def estimated(
     apart = [min(likelihood.apart, _APART) for likelihood in likelihoods.told]
     axes = _axes(likelihoods, categorical, kernels, apart)
     if len(attributes) == 1:
-        return WaveEstimate(attributes, n, axes, {}, categorical)
+        return WaveEstimate(attributes, n, axes, {}, categorical, likelihoods.told)
     grams = [_merged(gram, axis, axis) for gram, axis in zip(likelihoods.grams, axes, strict=True)]
     pairs: dict[Key, Pair] = {}
     for (j, k), scores, precision, halves in likelihoods.pairs:
@@ -127,7 +127,7 @@ def estimated(
         tables = {key: by_tree[key].cells for key in each.pairs if key in by_tree}
         for key, with_implied in each.with_tables(tables).explained().items():
             joints[key] = FittedJoint(pairs[key], with_implied, by_tree[key])
-    return WaveEstimate(attributes, n, axes, joints, categorical)
+    return WaveEstimate(attributes, n, axes, joints, categorical, likelihoods.told)
 
 
 def _axes(

@@ -12,7 +12,7 @@ import pytest
 
 from frequency import Between, UnknownVariance
 from rangeq.grids import HDG, TDG, RangeCALM
-from rangeq.grids.grid_likelihoods import overlap
+from rangeq.grids.cells import overlap
 from tests.rangeq.grids.populations import collected
 
 
