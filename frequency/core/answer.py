@@ -111,6 +111,11 @@ class Answer:
         return ConfidenceInterval(plain(middle - half), plain(middle + half))
 
     @property
+    def has_model(self) -> bool:
+        """Whether it has a shorter interval, of a model, for ``on_average``."""
+        return self._for_each is not None
+
+    @property
     def rests_on_model(self) -> bool:
         """Whether the reports alone leave more than three times what the model does.
 

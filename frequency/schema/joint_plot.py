@@ -447,18 +447,18 @@ def picture_of(
         return _cdf(source, chosen[0], values, confidence)
     # Which cells are blank is a statement about all of them
     each = of_each(confidence, values.size) if kind == "heat map" else confidence
-    around, unknown = _interval(answer, each)
+    around = _around(answer, each)
+    unknown = around.unknown
     options: dict[str, Any] = {"measure": source.measure, "confidence": confidence}
     options["caption"] = unknown
     if kind == "histogram":
         first, bins = chosen[0], chosen[0].bins
         options["caption"] = _remarks(_besides(first, values, source.measure), unknown)
-        inner = None if around is None else (around[0][:bins], around[1][:bins])
         edges = first.cuts if are_dates(first.cuts) else bin_edges(first)
         return histogram(
             edges,
             values[:bins],
-            inner,
+            **around.items(slice(bins)),
             xlabel=title(first),
             unit=first.unit,
             labels=_labels(first),
@@ -470,12 +470,12 @@ def picture_of(
         return bars(
             labels,
             values.ravel(),
-            None if around is None else (around[0].ravel(), around[1].ravel()),
+            **around.items(slice(None)),
             largest=LARGEST if len(labels) > LARGEST else None,
             apart=len(chosen[0].extra) if single else 0,
             **options,
         )
-    return (heat_map if kind == "heat map" else mosaic)(chosen, values, around, **options)
+    return (heat_map if kind == "heat map" else mosaic)(chosen, values, around.ends, **options)
 
 
 def _fitting_kind(chosen: Sequence[Any]) -> Kind:
@@ -522,7 +522,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
     estimate = source.estimate
     last = one.values_in(np.arange(one.bins), np.ones(one.bins))
     answer = source.told(estimate.answer({one.name: Between(None, last)}))
-    around, unknown = _interval(answer, confidence)
+    around = _around(answer, confidence)
     values = np.asarray(answer.value, dtype=np.float64)
     whole = float(estimate.n) if source.measure == "users" else 1.0
     if one.extra:  # deciles are of those who have a value
@@ -540,7 +540,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
     return cumulative(
         one.cuts,
         values,
-        around,
+        **around.items(slice(None)),
         xlabel=title(one),
         ylabel=f"{source.measure} at or below",
         whole=whole,
@@ -548,7 +548,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
         labels=_labels(one),
         quantiles=quantiles,
         confidence=confidence,
-        caption=_remarks(_besides(one, cells, source.measure), unknown),
+        caption=_remarks(_besides(one, cells, source.measure), around.unknown),
     )
 
 
@@ -562,15 +562,32 @@ def _along(one: Ordered, values: Any) -> Any:
     return one.places(values) + 0.5 if isinstance(one, Ordinal) else values
 
 
-def _interval(
-    answer: Answer, confidence: float
-) -> tuple[tuple[Floats, Floats], str] | tuple[None, str]:
-    """The ends; or None where they are not known, with a remark."""
+class _Around(NamedTuple):
+    """The intervals of answers, as far as they are known."""
+
+    ends: tuple[Floats, Floats] | None
+    inner: tuple[Floats, Floats] | None  # those of a model, on average over questions
+    unknown: str = ""  # a remark, where there are none
+
+    def items(self, chosen: slice) -> dict[str, Any]:
+        """What pictures of some of the items take."""
+        return {
+            name: None if around is None else (around[0].ravel()[chosen], around[1].ravel()[chosen])
+            for name, around in (("interval", self.ends), ("inner", self.inner))
+        }
+
+
+def _around(answer: Answer, confidence: float) -> _Around:
+    """The intervals of answers."""
+
+    def numbers(on_average: bool) -> tuple[Floats, Floats]:
+        low, high = answer.interval(confidence, on_average=on_average)
+        return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+
     try:
-        low, high = answer.interval(confidence)
+        return _Around(numbers(False), numbers(True) if answer.has_model else None)
     except UnknownVariance:
-        return None, "the errors of these estimates are not known"
-    return (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)), ""
+        return _Around(None, None, "the errors of these estimates are not known")
 
 
 def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:

@@ -152,6 +152,8 @@ _LINE, _DOT = 1.6, 3.5
 
 _WIDTH = 5.0  # about that of a panel, in inches
 
+_BY_MODEL = "of the model, on average"  # the intervals within those that hold for each question
+
 _SEEN = 1.0  # the distance from a line or a dot at which something is seen beside it, in points
 
 
@@ -160,6 +162,7 @@ def bars(
     values: npt.ArrayLike,
     interval: Interval | None = None,
     *,
+    inner: Interval | None = None,
     measure: str = "fraction of the users",
     truth: npt.ArrayLike | None = None,
     largest: int | None = None,
@@ -168,7 +171,7 @@ def bars(
     confidence: float = 0.95,
     caption: str = "",
 ) -> Figure:
-    """Draw a bar for each item, with its interval.
+    """Draw a bar for each item, with its interval, and that of a model within it.
 
     Shapes: `values` (items,), `truth` (items,).
     """
@@ -196,7 +199,8 @@ def bars(
     shades = np.where(np.arange(len(chosen)) < len(chosen) - apart, BAND, "0.75")
     axes.barh(height, centre[chosen], height=0.62, color=shades, alpha=0.45)
     around = None if ends is None else ends[:, chosen]
-    _dotted(axes, (centre[chosen], height), "x", around, confidence)
+    within = None if inner is None else np.asarray(inner)[:, chosen]
+    _dotted(axes, (centre[chosen], height), "x", (around, within), confidence)
     if known is not None:
         axes.plot(
             known[chosen],
@@ -225,6 +229,7 @@ def groups(
     values: npt.ArrayLike,
     interval: Interval,
     *,
+    inner: Interval | None = None,
     measure: str,
     title: str = "",
     confidence: float = 0.95,
@@ -242,7 +247,8 @@ def groups(
     width = max(6.4, 5.0 + max(text_size(name)[0] for name in names) / 72)
     figure, axes = panel(measure, "", width, 1.4 + 0.22 * (height[-1] + 1), grid="x")
     axes.spines["left"].set_visible(False)
-    _dotted(axes, (centre[order], height), "x", ends[:, order], confidence)
+    within = None if inner is None else np.asarray(inner)[:, order]
+    _dotted(axes, (centre[order], height), "x", (ends[:, order], within), confidence)
     axes.set_yticks(height, names, parse_math=False)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(height[-1] + 0.6, -0.6)
@@ -256,6 +262,7 @@ def cumulative(
     values: npt.ArrayLike,
     interval: Interval | None = None,
     *,
+    inner: Interval | None = None,
     xlabel: str,
     ylabel: str = "fraction at or below",
     whole: float = 1.0,
@@ -285,11 +292,14 @@ def cumulative(
     _mark_bins(axes, edges, labels)
     for level in (0.0, whole):
         axes.axhline(level, color=MUTED, linewidth=0.8)
-    if ends is not None:
-        low, high = ends
-        if not steps:
-            low = np.concatenate([[0.0], low[:-1]])
-        band = axes.stairs(high, cuts, baseline=low, fill=True, color=BAND, alpha=0.4, linewidth=0)
+    bands = []
+    for part in (ends, None if inner is None else np.asarray(inner)):
+        if part is not None:
+            low, high = part
+            if not steps:
+                low = np.concatenate([[0.0], low[:-1]])
+            shade: dict[str, Any] = {"color": BAND, "alpha": 0.4, "linewidth": 0}
+            bands.append(axes.stairs(high, cuts, baseline=low, fill=True, **shade))
     shown: dict[str, Any] = {"color": ESTIMATE, "linewidth": _LINE, "linestyle": "-"}
     line = _risen(axes, cuts, heights, steps, **shown, label="estimate")
     if known is not None:
@@ -306,7 +316,9 @@ def cumulative(
     axes.margins(y=0.03)
     if ends is not None:
         if _is_beside_line(axes, cuts, heights, ends, steps):
-            band.set_label(f"{confidence:.0%} band")
+            bands[0].set_label(f"{confidence:.0%} band")
+            if inner is not None:
+                bands[1].set_label(_BY_MODEL)
         else:
             line.set_label(f"estimate, with a {confidence:.0%} band thinner than the line")
     if quantiles is not None and around is not None:
@@ -322,6 +334,7 @@ def histogram(
     values: npt.ArrayLike,
     interval: Interval | None = None,
     *,
+    inner: Interval | None = None,
     xlabel: str,
     measure: str = "fraction of the users",
     unit: str = "",
@@ -352,7 +365,9 @@ def histogram(
     axes.axhline(0, color=MUTED, linewidth=0.8)
     axes.stairs(heights, cuts, fill=True, color=BAND, alpha=0.45)
     size = min(4.5, max(1.5, 120 / len(centre)))
-    _dotted(axes, (centre, heights), "y", None if ends is None else ends / widths, confidence, size)
+    around = None if ends is None else ends / widths
+    within = None if inner is None else np.asarray(inner) / widths
+    _dotted(axes, (centre, heights), "y", (around, within), confidence, size)
     axes.set_xlim(cuts[0], cuts[-1])
     caption_above(axes, caption)
     legend_above(figure)
@@ -380,18 +395,24 @@ def _dotted(
     axes: Axes,
     points: tuple[Floats, Floats],
     along: str,
-    ends: Floats | None,
+    around: tuple[Floats | None, Floats | None],
     confidence: float,
     size: float = 4.5,
 ) -> None:
-    """Draw estimates as points, with their intervals along an axis."""
-    centre = points[along == "y"]
-    look: dict[str, Any] = {"label": "estimate"}
-    if ends is not None:
-        look[f"{along}err"] = np.maximum([centre - ends[0], ends[1] - centre], 0.0)
-    drawn = axes.errorbar(
-        *points, fmt="o", markersize=size, color=ESTIMATE, elinewidth=1.6 * size / 4.5, **look
-    )
+    """Draw estimates as points, with their intervals along an axis, and those of a model."""
+    (ends, inner), centre = around, points[along == "y"]
+
+    def off(ends: Floats | None) -> dict[str, Any]:
+        if ends is None:
+            return {}
+        return {f"{along}err": np.maximum([centre - ends[0], ends[1] - centre], 0.0)}
+
+    x, y = points
+    look: dict[str, Any] = {"color": ESTIMATE, "elinewidth": 1.6 * size / 4.5, "label": "estimate"}
+    drawn = axes.errorbar(x, y, fmt="o", markersize=size, **look, **off(ends))
+    if inner is not None:
+        thick: dict[str, Any] = {"elinewidth": size, "alpha": 0.45, "label": _BY_MODEL}
+        axes.errorbar(x, y, fmt="none", ecolor=ESTIMATE, **thick, **off(inner))
     if ends is not None:
         label = _with_intervals("estimate", axes, along, (centre, ends), size, confidence)
         drawn.set_label(label)

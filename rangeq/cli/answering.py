@@ -274,8 +274,11 @@ class EstimateSource(NamedTuple):
 
     def _row(self, question: str, told: _Told) -> AnswerRow:
         value, error, low, high = self._numbers_of(told.answer)
-        modelled = not self.on_average and told.answer.rests_on_model
-        return AnswerRow(question, value, error, low, high, told.unit, told.within, modelled)
+        modelled, inner = False, None
+        if told.answer.has_model and not self.on_average:
+            modelled = told.answer.rests_on_model
+            inner = tuple(told.answer.interval(self.confidence, on_average=True))
+        return AnswerRow(question, value, error, low, high, told.unit, told.within, modelled, inner)
 
     def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
@@ -554,10 +557,12 @@ def compared(
         raise ValueError("--plot with --by draws a question whose answers have intervals")
     if len(pairs) > MOST_DRAWN:
         raise ValueError(f"{len(pairs)} answers are more than a picture shows: {MOST_DRAWN}")
+    inner = [row.inner for _, row in pairs]
     return groups(
         [label for label, _ in pairs],
         [row.value for _, row in pairs],
         ([row.low for _, row in pairs], [row.high for _, row in pairs]),
+        inner=None if None in inner else tuple(zip(*inner, strict=True)),
         measure=pairs[0][1].unit,
         title=title,
         confidence=confidence,
@@ -586,6 +591,7 @@ class AnswerRow(NamedTuple):
     unit: str  # of the value, such as "fraction of the users" or "years"
     interpolated: bool = False  # whether users are taken to be even within bins
     modelled: bool = False  # whether it rests on a model: see `Answer.rests_on_model`
+    inner: tuple[Any, Any] | None = None  # of a model, the interval that holds on average
 
 
 class AnswerList(NamedTuple):

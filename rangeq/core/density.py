@@ -33,6 +33,8 @@ class Kernel(NamedTuple):
     logarithmic: int = 0
     # Correlations exp(-distance / length) instead: of a random walk, which may rise at once
     walk: bool = False
+    # How many cells apart those are that are higher together, as people round to them; 0: none are
+    heaps: int = 0
 
     @property
     def largest(self) -> float:
@@ -77,10 +79,21 @@ KERNELS = (
     *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, _ENDS, near) for near in (0, 1, -1)),
 )
 
+# Prior deviations of the logarithm of heaps, of all together and of each by itself: more people
+# round to tens than to fives.
+_HEAPED, _EACH = 2.0, 0.7
+
+#: Those for attributes of many values: the same, and with heaps at multiples of 5, 10 or 12, as
+#: people round.
+WITH_HEAPS = (
+    *KERNELS,
+    *(Kernel(_TREND, _HEIGHTS[0], _LENGTHS[1], 0.0, heaps=period) for period in (5, 10, 12)),
+)
+
 #: Those for tables that a curator counted: the same, and random walks, as of steps every smooth
 #: density has too much between two that are level.
 WITH_STEPS = (
-    *KERNELS,
+    *WITH_HEAPS,
     *(Kernel(0.0, height, _LENGTHS[1], 0.0, walk=True) for height in _HEIGHTS),
 )
 
@@ -161,7 +174,9 @@ def posterior_densities(
     prior = np.full(len(kernels), (1 - even) / (len(kernels) - 1))
     prior[0] = even
     evidence = np.array([[mode.evidence for mode in each] for each in modes])
-    smooth = np.array([not kernel.points and kernel.largest > max(_FLAT) for kernel in kernels])
+    smooth = np.array(
+        [not (kernel.points or kernel.heaps) and kernel.largest > max(_FLAT) for kernel in kernels]
+    )
     weights = adapted(tempered(evidence, prior, smooth), prior)
     return [_mixed(each, shares) for each, shares in zip(modes, weights, strict=True)]
 
@@ -171,15 +186,34 @@ def _modes(told: Told, kernels: tuple[Kernel, ...]) -> list[_Mode]:
     # That is the first of the same smooth functions, which has nothing else
     even = np.log(told.expected)
     modes: list[_Mode] = []
+    plain: list[_Mode] = []
     first: dict[Kernel, Floats] = {}
-    roots = _roots(len(told.scores), kernels, told.apart)
-    for kernel, root in zip(kernels, roots, strict=True):
-        smooth = kernel._replace(trend=0.0, points=0.0, ends=0.0)
-        modes.append(_mode(root, told.scores, told.precision, even, first.get(smooth)))
+    for kernel in kernels:
+        smooth = kernel._replace(trend=0.0, points=0.0, ends=0.0, heaps=0)
+        heap, prior = _first_heap(told, kernel, plain)
+        root = _root(len(told.scores), kernel, told.apart, heap)
+        mode = _mode(root, told.scores, told.precision, even, first.get(smooth))
+        if not kernel.points:
+            plain.append(mode)
+        modes.append(mode._replace(evidence=mode.evidence + prior))
         # The mode of the plain smooth kernel is nearly that of all that add points or ends to it: a
         # start there saves most steps
         first.setdefault(smooth, modes[-1].logarithms)
     return modes
+
+
+def _first_heap(told: Told, kernel: Kernel, plain: Sequence[_Mode]) -> tuple[int | None, float]:
+    """The first cell that is a heap, and the logarithm of its prior probability among others.
+
+    That is where most is left of what densities without points explain.
+    """
+    near = len(told.scores) - told.apart
+    if not kernel.heaps or near < 3 * kernel.heaps:
+        return None, 0.0
+    best = max(plain, key=lambda mode: mode.evidence).frequencies
+    left = best * (told.scores - told.precision @ best)
+    sums = [float(left[place : near : kernel.heaps].sum()) for place in range(kernel.heaps)]
+    return int(np.argmax(sums)), -math.log(kernel.heaps)
 
 
 def tempered(evidence: Floats, prior: Floats, some: npt.NDArray[np.bool_]) -> Floats:
@@ -275,29 +309,33 @@ def _mode(
     return _Mode(p, root @ w, value - 0.5 * volume, lambda: np.asarray(half @ half.T))
 
 
-@lru_cache(maxsize=16)
-def _roots(cells: int, kernels: tuple[Kernel, ...] = KERNELS, apart: int = 0) -> tuple[Floats, ...]:
-    """Return matrices R, one for each kernel, R R' its covariance but for what scales densities."""
+@lru_cache(maxsize=256)
+def _root(cells: int, kernel: Kernel, apart: int = 0, heap: int | None = None) -> Floats:
+    """Return a matrix R for a kernel, R R' its covariance but for what scales densities.
+
+    `heap` is the first cell of its heaps; None: there are none.
+    """
     near = cells - apart
-    roots = []
-    for kernel in kernels:
-        x = _positions(near, kernel.logarithmic)
-        variances = np.repeat((kernel.points**2, _APART**2), (near, apart))
-        variances[[0, near - 1]] += kernel.ends**2
-        matrix = np.diag(variances)
-        distances = np.abs(x[:, None] - x) / kernel.length
-        matrix[:near, :near] += kernel.height**2 * np.exp(
-            -distances if kernel.walk else -0.5 * distances**2
-        ) + kernel.trend**2 * (np.outer(x, x) + np.outer(x**2, x**2))
-        # A constant in the logarithm does not change softmax: the covariance is centred on both
-        # sides, so that no direction is spent on it
-        matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
-        values, vectors = np.linalg.eigh(matrix)
-        # Smooth kernels have few directions of note: the mode is sought over these, not over all
-        # cells
-        kept = values > max(_RANK * values[-1], 1e-12)
-        roots.append(np.asarray(vectors[:, kept] * np.sqrt(values[kept])))
-    return tuple(roots)
+    x = _positions(near, kernel.logarithmic)
+    variances = np.repeat((kernel.points**2, _APART**2), (near, apart))
+    variances[[0, near - 1]] += kernel.ends**2
+    distances = np.abs(x[:, None] - x) / kernel.length
+    matrix = np.zeros((cells, cells))
+    matrix[:near, :near] = kernel.height**2 * np.exp(
+        -distances if kernel.walk else -0.5 * distances**2
+    ) + kernel.trend**2 * (np.outer(x, x) + np.outer(x**2, x**2))
+    if heap is not None:
+        places = np.arange(heap, near, kernel.heaps)
+        matrix[np.ix_(places, places)] += _HEAPED**2
+        variances[places] += _EACH**2
+    matrix += np.diag(variances)
+    # A constant in the logarithm does not change softmax: the covariance is centred on both sides,
+    # so that no direction is spent on it
+    matrix += matrix.mean() - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None]
+    values, vectors = np.linalg.eigh(matrix)
+    # Smooth kernels have few directions of note: the mode is sought over these, not over all cells
+    kept = values > max(_RANK * values[-1], 1e-12)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def _positions(cells: int, logarithmic: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from frequency.schema import Domain
 from mechdesign.base import Floats, one_thread
-from rangeq.core import CATEGORIES, FEW, KERNELS, Kernel, cumulated, posterior_densities
+from rangeq.core import CATEGORIES, FEW, KERNELS, WITH_HEAPS, Kernel, cumulated, posterior_densities
 from rangeq.grids.wavegrid.distributions import COARSE, Axis, FittedJoint, Joint, balanced
 from rangeq.grids.wavegrid.estimate import WaveEstimate
 from rangeq.grids.wavegrid.interactions import DEGREE, Pair, Scales, fitted, refitted
@@ -63,7 +63,7 @@ _SMOOTH = 0.7
 
 
 def chosen_kernels(
-    likelihoods: Likelihoods, categorical: Sequence[bool], many: tuple[Kernel, ...] = KERNELS
+    likelihoods: Likelihoods, categorical: Sequence[bool], many: tuple[Kernel, ...] = WITH_HEAPS
 ) -> list[tuple[Kernel, ...]]:
     """Return the kernels that are averaged for each attribute, those given for many cells."""
     found = []

@@ -13,12 +13,15 @@ from mechdesign.base.numbers import Floats
 from rangeq.core import density
 from rangeq.core.density import (
     KERNELS,
+    WITH_HEAPS,
     WITH_STEPS,
     Density,
     Kernel,
     Told,
+    _first_heap,
     _mode,
-    _roots,
+    _modes,
+    _root,
     adapted,
     posterior_densities,
     tempered,
@@ -31,7 +34,7 @@ def posterior_density(scores: Floats, precision: Floats, widths: Floats) -> Dens
     return found
 
 
-def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
+def covariance(kernel: Kernel, cells: int, apart: int = 0, heap: int | None = None) -> Floats:
     """The definition, entry by entry, of the logarithm of the density less its mean."""
     near = cells - apart
     x = [2 * (k + 0.5) / near - 1 for k in range(near)]
@@ -52,14 +55,21 @@ def covariance(kernel: Kernel, cells: int, apart: int = 0) -> Floats:
             )
     for end in {0, near - 1}:
         matrix[end, end] += kernel.ends**2
+    heaps = [] if heap is None else range(heap, near, kernel.heaps)
+    for i in heaps:
+        matrix[i, i] += 0.49
+        for j in heaps:
+            matrix[i, j] += 4.0
     centre = np.eye(cells) - 1 / cells
     return centre @ matrix @ centre
 
 
 @pytest.mark.parametrize("apart", [0, 1, 2, 8])
 def test_kernels_are_those_of_the_definition(apart: int) -> None:
-    for kernel, root in zip(WITH_STEPS, _roots(9, WITH_STEPS, apart), strict=True):
-        expected = covariance(kernel, 9, apart)
+    for kernel in WITH_STEPS:
+        heap = 2 if kernel.heaps else None
+        root = _root(17, kernel, apart, heap)
+        expected = covariance(kernel, 17, apart, heap)
         np.testing.assert_allclose(root @ root.T, expected, atol=1e-4 * np.abs(expected).max())
 
 
@@ -76,7 +86,7 @@ def test_the_posterior_mode_is_that_of_a_general_optimiser(strength: float) -> N
     # A sum of squares but for a constant: of these residuals and of w.
     factor = np.linalg.cholesky(precision)
     data = np.linalg.solve(factor, scores)
-    for root in _roots(cells)[1::5]:
+    for root in [_root(cells, kernel) for kernel in KERNELS[1::5]]:
         mode = _mode(root, scores, precision, even)
 
         def residuals(w: Floats, root: Floats = root) -> Floats:
@@ -206,7 +216,10 @@ def test_a_tail_is_not_what_the_bulk_says_it_is(monkeypatch: pytest.MonkeyPatch)
     def told() -> tuple[float, float]:
         """How far answers are from the truth, and how many intervals hold it."""
         answers = [protocol.estimate(one).answer({0: Between(0, lasts)}) for one in aggregates]
-        held = [(low <= truth) & (truth <= high) for low, high in (a.interval() for a in answers)]
+        held = [
+            (low <= truth) & (truth <= high)
+            for low, high in (a.interval(on_average=True) for a in answers)
+        ]
         return np.mean([(one.value - truth) ** 2 for one in answers]) ** 0.5, float(np.mean(held))
 
     error, held = told()
@@ -235,3 +248,38 @@ def test_steep_densities_and_heavy_ends_are_not_smeared(reverse: bool) -> None:
     own, others = np.sqrt(np.mean(errors, axis=0))
     assert own < 0.8 * others, (own, others)
     assert np.mean(inside) > 0.9
+
+
+@pytest.mark.parametrize(("period", "heap"), [(5, 0), (5, 3), (10, 9), (12, 4)])
+def test_heaps_are_found_where_they_are_and_only_there(period: int, heap: int) -> None:
+    cells, users = 80, 1e5
+    x = (np.arange(cells) + 0.5) / cells
+    smooth = np.exp(-(((x - 0.4) / 0.4) ** 2) / 2)
+    heaped = smooth * np.where(np.arange(cells) % period == heap, 6.0, 1.0)
+    precision, widths = 20 * users * np.eye(cells), np.ones(cells)
+    errors: list[float] = []
+    for shares in (heaped / heaped.sum(), smooth / smooth.sum()):
+        noise = np.random.default_rng(period).normal(size=cells) / np.sqrt(20 * users)
+        told = Told(precision @ (shares + noise), precision, widths)
+        modes = _modes(told, WITH_HEAPS)
+        best = WITH_HEAPS[int(np.argmax([mode.evidence for mode in modes]))]
+        if not errors:
+            assert period % best.heaps == 0  # those of fives may differ, too
+            assert _first_heap(told, best, modes[:13])[0] == heap % best.heaps
+        else:
+            assert not best.heaps
+        (with_heaps,), (without,) = (
+            posterior_densities([told], some) for some in (WITH_HEAPS, KERNELS)
+        )
+        off = [np.square(found.frequencies - shares).sum() for found in (with_heaps, without)]
+        errors.append(math.sqrt(off[0] / off[1]))
+    assert errors[0] < 0.9
+    assert errors[1] < 1.02
+
+
+def test_few_cells_have_no_heaps() -> None:
+    told = Told(np.zeros(29), np.eye(29), np.ones(29))
+    heaped = [kernel for kernel in WITH_HEAPS if kernel.heaps]
+    known = [_first_heap(told, kernel, _modes(told, KERNELS[:1]))[0] for kernel in heaped]
+    assert known[0] is not None
+    assert known[1:] == [None, None]
