@@ -31,6 +31,10 @@ _KNOWN = 1e-9  # the part of the largest eigenvalue below which there is no info
 # The part of the error of a pair's upper bound that those of both attributes by themselves have.
 _MARGINS = 0.1
 
+# The deviations of upper bounds that are compared: the same for all confidences, so that intervals
+# grow with these.
+_BOUND = 2.0
+
 
 class Found(NamedTuple):
     """Answers to questions, and their variances."""
@@ -106,7 +110,7 @@ class ReportsAlone:
         variances = (inside**2).sum(axis=-1) + ((outside @ axis.changes) * outside).sum(axis=-1)
         return Found(weights @ likely + inside @ scores, np.maximum(variances, 0.0))
 
-    def _least(self, place: int, weights: Floats, z: float) -> Found:
+    def _least(self, place: int, weights: Floats) -> Found:
         """Of sums over cells, (questions, cells), those over no fewer of the least upper bound.
 
         Which are taken is told by the model: of narrow ranges reports tell much less than of wide
@@ -114,14 +118,14 @@ class ReportsAlone:
         """
         apart, likely = self._told[place].apart, self._axes[place].line.cells
         near, wider = weights.shape[-1] - apart, [self.alone(place, weights)]
-        bounds = [weights @ likely + z * np.sqrt(wider[0].variances)]
+        bounds = [weights @ likely + _BOUND * np.sqrt(wider[0].variances)]
         for doubling in range(0 if self._categorical[place] else (near - 1).bit_length()):
             # So many cells more on both sides of every range
             more = weights.copy()
             size = (2 << doubling) + 1
             more[:, :near] = maximum_filter1d(weights[:, :near], size, mode="constant")
             wider.append(self.alone(place, more))
-            bounds.append(more @ likely + z * np.sqrt(wider[-1].variances))
+            bounds.append(more @ likely + _BOUND * np.sqrt(wider[-1].variances))
         least, asked = np.argmin(bounds, axis=0), np.arange(len(weights))
         values, variances = zip(*wider, strict=True)
         return Found(np.array(values)[least, asked], np.array(variances)[least, asked])
@@ -182,12 +186,12 @@ class ReportsAlone:
         Their ends are NaN where nobody was asked about the pair. `drawing` is the variance that
         drawing the users who reported adds to fractions.
         """
-        z, places = normal_quantile(confidence), [condition.place for condition in asked]
+        places = [condition.place for condition in asked]
         inside, touched = [], []
         for condition in asked:
             within, beyond = self._fine(condition, shape)
             inside.append(self.alone(condition.place, within))
-            touched.append(self._least(condition.place, beyond, z))
+            touched.append(self._least(condition.place, beyond))
         parts = [1.0]
         if len(asked) == 2:
             rows, columns = (self._coarse(condition, shape) for condition in asked)

@@ -471,7 +471,8 @@ def test_missing_values_are_no_neighbours_in_pairs() -> None:
         for apart, one in enumerate((WaveGrid([61, 80], 4.0, n), protocol)):
             estimate = one.estimate(aggregate)
             for first, last in ((0, 29), (30, 44), (45, 59), (60, 79)):
-                low, high = estimate.answer({0: 60, 1: Between(first, last)}).interval()
+                answer = estimate.answer({0: 60, 1: Between(first, last)})
+                low, high = answer.interval(on_average=True)
                 true = np.mean((income == 60) & (age >= first) & (age <= last))
                 inside[apart].append(low <= true <= high)
     without, told = np.mean(inside, axis=1)
