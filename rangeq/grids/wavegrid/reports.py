@@ -9,7 +9,9 @@ f'G^+ f g'H^+ g / u in u reports on waves, with both Gram matrices centred; thos
 are about one number v'D w, are joined by generalised least squares.
 
 What lies outside of these ranges nobody reported on: of two square waves of opposite signs some
-frequencies are in none. That part of an answer is the model's, with its variance.
+frequencies are in none. That part of an answer is the model's, with its variance. But of cells that
+no report tells apart, as within those of a grid, none is taken to be as the model has it: what is
+asked for has at least those groups of them that lie in it, and at most those that it has a part of.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.ndimage import maximum_filter1d
 
 from frequency.core import Condition, ConfidenceInterval, normal_quantile
@@ -25,6 +28,8 @@ from mechdesign.base import Floats, Items
 from rangeq.core import Told, contrasts
 from rangeq.grids.cells import overlap
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint, Joint, parts_before
+
+_ROUNDED = 1e-9  # relative differences below it are rounding
 
 _KNOWN = 1e-9  # the part of the largest eigenvalue below which there is no information
 
@@ -187,25 +192,27 @@ class ReportsAlone:
         drawing the users who reported adds to fractions.
         """
         places = [condition.place for condition in asked]
-        inside, touched = [], []
+        inside, touched, most = [], [], []
         for condition in asked:
             within, beyond = self._fine(condition, shape)
             inside.append(self.alone(condition.place, within))
-            touched.append(self._least(condition.place, beyond))
+            touched.append(self.alone(condition.place, beyond))
+            most.append(self._least(condition.place, beyond))
         parts = [1.0]
         if len(asked) == 2:
-            rows, columns = (self._coarse(condition, shape) for condition in asked)
-            inside = [self.together((places[0], places[1]), rows, columns, inside)]
+            pair = places[0], places[1]
+            rows, columns = (self._coarse(one, shape, pair) for one in asked)
+            both = zip(rows, columns, (inside, touched), strict=True)
+            inside, touched = ([self.together(pair, *one)] for one in both)
             # No more than has either value by itself: all bounds hold together (Bonferroni)
-            touched, parts = [*inside, *touched], [1 - 2 * _MARGINS, _MARGINS, _MARGINS]
+            most, parts = [*touched, *most], [1 - 2 * _MARGINS, _MARGINS, _MARGINS]
 
         def half(found: Found, part: float) -> Floats:
             z = normal_quantile(1 - part * (1 - confidence))
             return np.asarray(z * np.sqrt(found.variances + drawing(found.values)))
 
         low = inside[0].values - half(inside[0], 1.0)
-        both = zip(touched, parts, strict=True)
-        highs = [found.values + half(found, part) for found, part in both]
+        highs = [one.values + half(one, part) for one, part in zip(most, parts, strict=True)]
         # NaN where the pair has no answer
         return ConfidenceInterval(low.reshape(shape), np.min(highs, axis=0).reshape(shape))
 
@@ -213,18 +220,42 @@ class ReportsAlone:
         """The fine cells that lie in what is asked for, and those that have a part in it."""
         edges = self._axes[condition.place].line.edges
         parts = _summed(condition, shape, lambda first, last: overlap(edges, first, last))
-        return (parts > 1 - 1e-9).astype(np.float64), (parts > 0).astype(np.float64)
+        least, most, _ = _by_group(parts, self._told[condition.place].precision)
+        return (least > 1 - _ROUNDED).astype(np.float64), (most > 0).astype(np.float64)
 
-    def _coarse(self, condition: Condition, shape: tuple[int, ...]) -> Floats:
-        """The part of the users in each coarse cell who have what is asked for."""
-        axis = self._axes[condition.place]
+    def _coarse(
+        self, condition: Condition, shape: tuple[int, ...], pair: tuple[int, int]
+    ) -> tuple[Floats, Floats]:
+        """The same of coarse cells: that part of one by itself that its users by margins are."""
+        axis, joint = self._axes[condition.place], self._joints[pair]
 
         def between(first: Items, last: Items) -> Floats:
             start, end = axis.place(first), axis.place(last + 1)
             cells = len(axis.mass)
             return parts_before(end, cells) - parts_before(start, cells)
 
-        return _summed(condition, shape, between)
+        parts = _summed(condition, shape, between)
+        if not isinstance(joint, FittedJoint):
+            return parts, parts
+        least, most, one = _by_group(parts, joint.pair.grams[pair.index(condition.place)])
+        whole = (least > 1 - _ROUNDED).astype(np.float64), (most > _ROUNDED).astype(np.float64)
+        return np.where(one, parts, whole[0]), np.where(one, parts, whole[1])
+
+
+def _by_group(parts: Floats, information: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """The least and the largest part in each group of cells that no report tells apart.
+
+    And which cells are groups by themselves. Shapes: `parts` (questions, cells), as the first two.
+    """
+    # Neighbours that all functions of reports have in common have the same columns
+    apart = np.abs(np.diff(information, axis=1)).max(axis=0) > _ROUNDED * np.abs(information).max()
+    starts = np.flatnonzero(np.append(True, apart))
+    sizes = np.diff(np.append(starts, len(information)))
+    least, most = (
+        np.repeat(chosen.reduceat(parts, starts, axis=1), sizes, axis=1)
+        for chosen in (np.minimum, np.maximum)
+    )
+    return least, most, np.repeat(sizes == 1, sizes)
 
 
 def _summed(
