@@ -1,10 +1,11 @@
 """Intervals where people look: at the mode, heaps, steps, spikes, and the group that is larger.
 
-For populations of ten families, five of which were looked at while the intervals were made, and for
-the questions that people ask of each, how many 95 % intervals of smoothed estimates hold: by the
-reports alone, which is the default, and by the model, which is for ``on_average``; and the median
+For populations of 21 families, eleven of which were looked at while the intervals were made, and
+for the questions that people ask of each, how many 95 % intervals of smoothed estimates hold: by
+the reports alone, which is the default, and by the model, which is for ``on_average``; the median
 of the widths of the first over the second. Of `shaped` for ordered values, of `empirical_bayes` for
-items, and of `WaveGrid` and of `fitted()` of HDG for several attributes. Prints Markdown tables, and with --plot draws them.
+items, and of `WaveGrid` and of `fitted()` of HDG for several attributes. Prints Markdown tables,
+and with --plot draws them.
 
     python benchmarks/where_people_look.py [--repeats N] [--plot FILE]     four minutes
 """

@@ -352,8 +352,9 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """The posterior of the distribution given the same reports, under the priors of `WaveGrid`.
 
         These are of smooth data: where data are, answers err less than the estimate's own, on real
-        data too, and mostly elsewhere; ``docs/benchmarks/grids.md`` says how often intervals cover,
-        and what breaks them. It is fitted at the first call.
+        data too, and mostly elsewhere. Intervals are those of `WaveGrid`: of cells that no report
+        tells apart none is taken to be as the model has it. ``docs/benchmarks/grids.md`` says how
+        often the model's cover, and what breaks them. It is fitted at the first call.
 
         Returns
         -------

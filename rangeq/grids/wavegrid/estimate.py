@@ -78,14 +78,15 @@ class WaveEstimate(ConjunctionEstimate):
     nobody was asked about are as a tree of the others implies: answers that need one have no
     errors.
 
-    Intervals of answers lie within [0, 1]: the normal quantile of the standard errors, which hold
-    what local terms leave open, and which model is right (``docs/benchmarks/grids.md`` says how
-    often they cover). They hold on average over questions. That of one value may hold far less
-    often: 53 % of those of values that are heaped at multiples of 5 did, of five attributes of 60
-    values at an epsilon of 1 from 50,000 users. No report has information about the dependence of
-    three attributes beyond that of their pairs: intervals allow for a twentieth of what dependence
-    changes in the answer. They know nothing of heavy single values in cells of several, where an
-    attribute has more than 256.
+    Intervals of answers about one attribute or two are by the reports alone, and hold for each
+    question (`rangeq.grids.wavegrid.reports`); of more attributes, and with ``on_average``, they
+    are of the model: the normal quantile of the standard errors, which hold what local terms leave
+    open, and which model is right (``docs/benchmarks/grids.md`` says how often they cover). Those
+    hold on average over questions, and at a heap or for a small group of another kind far less
+    often, where the default ones hold (``docs/limits/rangeq.md``). No report has information about
+    the dependence of three attributes beyond that of their pairs: the model's intervals allow for a
+    twentieth of what dependence changes in the answer. They know nothing of heavy single values in
+    cells of several, where an attribute has more than 256. All lie within [0, 1].
 
     Attributes
     ----------
@@ -104,7 +105,8 @@ class WaveEstimate(ConjunctionEstimate):
         independence = (
             "Answers about several attributes are drawn towards independence: of a small group in"
             " which they depend on each other as they do nowhere else, such as students who are all"
-            " young, intervals may miss the truth by far. Marginals ask about these."
+            " young, values and intervals on average may miss the truth by far, and those of more"
+            " than two attributes. Marginals ask about these."
         )
         return (independence,) if several else ()
 

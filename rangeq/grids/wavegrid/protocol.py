@@ -235,8 +235,8 @@ class WaveGrid(ConjunctionProtocol):
         Returns
         -------
         WaveEstimate
-            Of all reports; all answers are NaN with none. Intervals hold on average over questions,
-            and those of one value may hold far less often: see `WaveEstimate`.
+            Of all reports; all answers are NaN with none. Intervals of answers about one attribute
+            or two hold for each question, of more on average over questions: see `WaveEstimate`.
 
         Raises
         ------

@@ -10,8 +10,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from frequency.schema import plot
+from frequency.schema import Categorical, Numeric, Schema, Survey, plot
 from frequency.schema import plot as scales
+from rangeq.grids import WaveGrid
 from tests.frequency.schema.survey_attributes import (
     AGE,
     CHILDREN,
@@ -258,3 +259,44 @@ def test_whole_numbers_have_no_ticks_between_them() -> None:
     labels = ticks(figure, "x")
     assert len(labels) > 4
     assert all(label.isdigit() for label in labels)
+
+
+# -- both intervals
+# --------------------------------------------------------------------------------------------------
+
+
+def test_the_models_intervals_lie_within() -> None:
+    values, half = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.15])
+    around, inner = (values - half, values + half), (values - half / 4, values + half / 2)
+    labels = ["a", "b", "c"]
+    drawn = [
+        (plot.bars(labels, values, around, inner=inner, largest=2), 0),
+        (plot.groups(labels, values, around, inner=inner, measure="users", as_given=True), 0),
+        (plot.histogram(range(4), values, around, inner=inner, xlabel="x"), 1),
+    ]
+    for figure, along in drawn:
+        assert "of the model, on average" in legend(figure)
+        outer, within = figure.axes[0].collections[-2:]
+        ends = [
+            np.array([segment[:, along] for segment in lines.get_segments()])
+            for lines in (outer, within)
+        ]
+        shown = ends[0].mean(axis=1)
+        np.testing.assert_allclose(np.sort(shown), np.sort(values[np.isin(values, shown)]))
+        for middle, (low, high) in zip(shown, ends[1], strict=True):
+            (k,) = np.flatnonzero(np.isclose(values, middle))
+            assert (low, high) == pytest.approx((inner[0][k], inner[1][k]))
+        assert collisions(figure) == []
+    cdf = plot.cumulative(range(4), values.cumsum(), around, inner=inner, xlabel="x", steps=True)
+    assert "of the model, on average" in legend(cdf)
+    assert len([patch for patch in patches(cdf, StepPatch) if patch.get_fill()]) == 2
+
+
+def test_estimates_by_a_model_are_drawn_with_both() -> None:
+    schema = Schema([Numeric("age", low=0, high=39, whole=True), Categorical("job", ["a", "b"])])
+    survey, rng = Survey(WaveGrid(schema, 1.0, 4000), schema), np.random.default_rng(1)
+    people = {"age": rng.binomial(39, 0.4, 4000), "job": rng.choice(["a", "b"], 4000)}
+    estimate = survey.estimate(survey.aggregate(survey.privatize(people, rng)))
+    for kind in ("cdf", "histogram", "bars"):
+        figure = estimate.plot("age", kind=kind)
+        assert "of the model, on average" in legend(figure)
