@@ -291,8 +291,7 @@ class Conjunctions(Task):
         `rangeq.grids.sampling.REFERENCE_RECORDS`.
     categorical : sequence of str or int, or str, default ()
         The attributes, by name or by place, whose values are categories (one text: names with
-        commas between them): `WaveGrid` takes them, and errs less (0.6 to 0.9 times,
-        ``benchmarks/mixed_attributes.py``) than is predicted as if all were ordered.
+        commas between them): `WaveGrid` takes them. Of these a question names one value.
     apart : mapping of str or int to int, default ()
         How many of the last values of an attribute are no neighbours of others: as for `WaveGrid`.
     """
@@ -331,8 +330,9 @@ class Conjunctions(Task):
     def error_is(self) -> str:
         asked = "a range of each of two attributes" if len(self.domain) > 1 else "a range"
         where = "reference populations" if self.like is None else "the records given"
-        ordered = ", as if all attributes were ordered" if len(self.categorical) else ""
-        return f"root mean square error of {asked}, over {where}{ordered}"
+        if len(self.categorical):
+            asked = f"{asked}, or a category"
+        return f"root mean square error of {asked}, over {where}"
 
     baseline = _SYSTEMS[-1]
 
@@ -356,7 +356,9 @@ class Conjunctions(Task):
         system = self._made(epsilon, n).get(name)
         if system is None:
             raise ValueError(f"{name} cannot serve these attributes with {n} users")
-        return self._offer(_system(name), system, epsilon, n)
+        named = len(self.categorical) > 0 and name == "WaveGrid"
+        made = _of_categories(self.categorical) if named else _system(name)
+        return self._offer(made, system, epsilon, n)
 
     def error(self, name: str, epsilon: float | Fraction, n: int) -> float:
         if name == self.baseline:
@@ -373,7 +375,8 @@ class Conjunctions(Task):
         epsilon: float | Fraction,
         n: int,
     ) -> Offer:
-        errors = conjunction_errors(candidate, self.domain, epsilon, n, self.like)
+        places = tuple(self.domain.names.index(name) for name in self.categorical)
+        errors = conjunction_errors(candidate, self.domain, epsilon, n, self.like, places)
         error = _root_mean_square(errors) if errors else math.nan
         resting = errors if len(errors) > 1 or self.like is not None else ()
         return Offer(system, error, system.report_bits, populations=resting)
@@ -397,6 +400,11 @@ class Conjunctions(Task):
             f"{self.baseline}, which takes all records for equally frequent whatever users report,"
             f" errs {self.offer(self.baseline, epsilon, n).error:.3g} on the same populations"
         )
+
+
+@lru_cache(maxsize=64)  # the same function for the same, of which errors are kept
+def _of_categories(categorical: tuple[str, ...]) -> partial[WaveGrid]:
+    return partial(WaveGrid, categorical=categorical)
 
 
 @lru_cache(maxsize=64)

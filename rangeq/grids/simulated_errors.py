@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import TypeAlias
 
@@ -35,11 +35,13 @@ def conjunction_errors(
     epsilon: float | Rational,
     n: int,
     like: ExpectedRecords | None = None,
+    categorical: tuple[int, ...] = (),
 ) -> tuple[tuple[str, float], ...]:
     """Return the root mean square errors of queries of two attributes, on some populations.
 
     A query is a range of each of two attributes, all pairs of attributes being as likely, and all
-    ranges but that of all values; of one attribute, a range of that. Errors are those of
+    ranges but that of all values; of one attribute, a range of that; of a categorical one a single
+    value. Errors are those of
     collections with fixed seeds: of the system over three attributes, where one pair has as many
     users as a pair of all has, and the others stand for the information of the other attributes
     about the two. Attributes of more than 64 values are simulated with 64. `WaveGrid` is simulated
@@ -58,6 +60,8 @@ def conjunction_errors(
         The number of users.
     like : ExpectedRecords, optional
         The population to expect; None: those of `rangeq.grids.sampling.REFERENCE_RECORDS`.
+    categorical : tuple of int, default ()
+        The places of the attributes whose values have no order.
 
     Returns
     -------
@@ -87,7 +91,9 @@ def conjunction_errors(
         for near, weight in epsilons
         for number, share in users
     ]
-    simulations = [_errors(system, attributes, near, number, like) for near, number, _ in nodes]
+    simulations = [
+        _errors(system, attributes, near, number, like, categorical) for near, number, _ in nodes
+    ]
     # Interpolation of logarithms in logarithms: a power law between the nodes
     logs = np.array(
         [[math.log(max(error, 1e-300)) for _, error in simulation] for simulation in simulations]
@@ -133,7 +139,12 @@ def _around(
 @lru_cache(maxsize=4096)
 @one_thread
 def _errors(
-    system: System, attributes: Domain, epsilon: float, n: int, like: ExpectedRecords | None
+    system: System,
+    attributes: Domain,
+    epsilon: float,
+    n: int,
+    like: ExpectedRecords | None,
+    categorical: tuple[int, ...],
 ) -> tuple[tuple[str, float], ...]:
     protocol = system(attributes, epsilon, n)
     squares: dict[str, list[float]] = {}
@@ -141,7 +152,7 @@ def _errors(
     assert protocol.simulation is not None
     runs = 4 if on_any else 1 if protocol.simulation.step else 2  # as they take time
     for run, places in enumerate(_chosen(attributes, like, runs)):
-        small = _Miniature(protocol, places, n)
+        small = _Miniature(protocol, places, n, [place in categorical for place in places])
         populations = list(_populations(small.sizes, places, like))
         for number, (name, shares) in enumerate(populations[:1] if on_any else populations):
             square = small.squared_error(shares, np.random.default_rng([run, number]))
@@ -160,6 +171,8 @@ def _chosen(attributes: Domain, like: ExpectedRecords | None, runs: int) -> list
     elif len(set(attributes.sizes)) > 1:
         runs *= 2
     pairs = sorted(attributes.pairs, key=lambda pair: math.prod(attributes.sizes[j] for j in pair))
+    if len(pairs) <= runs:  # each as often as any other
+        runs = -(-runs // len(pairs)) * len(pairs)
     chosen = [pairs[(2 * run + 1) * len(pairs) // (2 * runs)] for run in range(runs)]
     others = [[place for place in range(d) if place not in pair] for pair in chosen]
     return [
@@ -197,17 +210,24 @@ class _Miniature:
     """A protocol over a pair of its attributes, and perhaps a third that stands for the others.
 
     The protocol's channel must be a mixture of parts that tell of one attribute or of a pair each.
-    Of its places the first two are asked about; it has `n` users in all.
+    Of its places the first two are asked about, one value where they are `named`; it has `n` users
+    in all.
     """
 
-    def __init__(self, protocol: ConjunctionProtocol, places: tuple[int, ...], n: int) -> None:
+    def __init__(
+        self,
+        protocol: ConjunctionProtocol,
+        places: tuple[int, ...],
+        n: int,
+        named: Sequence[bool],
+    ) -> None:
         assert protocol.simulation is not None
         if not protocol.simulation.others:
             places = places[:2]
         most, full = protocol.simulation.largest, protocol.attributes.sizes
         self.sizes = tuple(min(full[place], most) for place in places)
         self._small = protocol.miniature(places, self.sizes)
-        self._n, self._d = n, len(protocol.attributes)
+        self._n, self._d, self._named = n, len(protocol.attributes), named
 
     @property
     def _channel(self) -> GroupChannel:
@@ -222,7 +242,13 @@ class _Miniature:
         estimate = self._small.protocol.estimate(self._collected(shares, users, rng))
         left, right = (
             np.stack(ends, axis=1)
-            for ends in zip(*(_ranges(size, rng) for size in self.sizes[:2]), strict=True)
+            for ends in zip(
+                *(
+                    _ranges(size, rng, single)
+                    for size, single in zip(self.sizes[:2], self._named, strict=False)
+                ),
+                strict=True,
+            )
         )
         true = _inside(users / self._n, left, right)
         answers = estimate.answers(asked, left, right)
@@ -270,8 +296,11 @@ class _Miniature:
         return self._channel.joined(counted)
 
 
-def _ranges(size: int, rng: np.random.Generator) -> tuple[Items, Items]:
+def _ranges(size: int, rng: np.random.Generator, single: bool = False) -> tuple[Items, Items]:
     """Ends of ranges, each as likely, but not that of all values if there are others."""
+    if single:
+        values = rng.integers(0, size, _QUERIES)
+        return values, values
     first, last = np.triu_indices(size)
     proper = np.flatnonzero(last - first < max(size - 1, 1))
     chosen = proper[rng.integers(0, len(proper), _QUERIES)]

@@ -159,7 +159,8 @@ class WaveGrid(ConjunctionProtocol):
 
     def miniature(self, places: tuple[int, ...], sizes: tuple[int, ...]) -> Miniature:
         # Parts have the users of this protocol, in proportion to what they are with few attributes
-        small = replace(self, sizes=list(sizes), categorical=(), pairs=None, apart=())
+        named = [k for k, i in enumerate(places) if self.attributes.names[i] in self.categorical]
+        small = replace(self, sizes=list(sizes), categorical=named, pairs=None, apart=())
         many, few = self.channel, small.channel
         alone, few_alone = float(many.chance_alone), float(few.chance_alone)
         pairs = len(small.attributes.pairs) / max(len(many.asked_pairs), 1)

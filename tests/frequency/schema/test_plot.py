@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
@@ -276,11 +277,8 @@ def test_the_models_intervals_lie_within() -> None:
     ]
     for figure, along in drawn:
         assert "of the model, on average" in legend(figure)
-        outer, within = figure.axes[0].collections[-2:]
-        ends = [
-            np.array([segment[:, along] for segment in lines.get_segments()])
-            for lines in (outer, within)
-        ]
+        lines = figure.axes[0].findobj(LineCollection)[-2:]
+        ends = [np.array([segment[:, along] for segment in one.get_segments()]) for one in lines]
         shown = ends[0].mean(axis=1)
         np.testing.assert_allclose(np.sort(shown), np.sort(values[np.isin(values, shown)]))
         for middle, (low, high) in zip(shown, ends[1], strict=True):

@@ -86,7 +86,7 @@ def test_errors_of_other_collections_are_predicted(
 def test_groups_have_as_many_users_as_in_the_whole() -> None:
     """Each pair of two of six attributes is a twenty-first; the third stands for four others."""
     n = 210_000
-    small = _Miniature(HDG([16] * 6, 1.0, n), (1, 4, 2), n)
+    small = _Miniature(HDG([16] * 6, 1.0, n), (1, 4, 2), n, [False] * 3)
     shares = dict(_populations(small.sizes, (1, 4, 2), None))["normal"]
     held = np.random.default_rng(1).multinomial(n, shares((0, 1)).ravel()).reshape(16, 16)
     aggregate = small._collected(shares, held, np.random.default_rng(2))
@@ -99,7 +99,7 @@ def test_groups_have_as_many_users_as_in_the_whole() -> None:
 def test_parts_of_waves_have_as_many_users_as_in_the_whole(d: int) -> None:
     """Of pairs a sixth report on halves, and a fifth of all users, or 2 / d, on one attribute."""
     n, alone = 900_000, min(1 / 5, 2 / d)
-    small = _Miniature(WaveGrid([16] * d, 4.0), (1, 4, 2), n)
+    small = _Miniature(WaveGrid([16] * d, 4.0), (1, 4, 2), n, [False] * 3)
     shares = dict(_populations(small.sizes, (1, 4, 2), None))["normal"]
     held = np.random.default_rng(1).multinomial(n, shares((0, 1)).ravel()).reshape(16, 16)
     aggregate = small._collected(shares, held, np.random.default_rng(2))

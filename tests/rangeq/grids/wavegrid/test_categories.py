@@ -487,7 +487,7 @@ def test_plans_take_categories_for_what_they_are() -> None:
     assert found.best.protocol.parameters == WaveGrid(SIZES, 2.0, categorical=NAMED).parameters
     in_one = plan("conjunctions", SIZES, epsilon=2.0, n=100_000, categorical=", ".join(NAMED))
     assert in_one.best.protocol == found.best.protocol
-    assert "as if all attributes were ordered" in str(found)
+    assert "a range of each of two attributes, or a category, over" in str(found)
     with pytest.raises(InvalidRequest, match="height"):
         plan("conjunctions", SIZES, epsilon=2.0, n=100_000, categorical=["height"])
     schema = Schema(
