@@ -2,9 +2,11 @@ from . import losses, named, properties, requirements
 from .accounting.account import AlreadySpent, BudgetExceeded, ShuffledDays
 from .accounting.ledger import Ledger, LedgerChanged
 from .accounting.promises import ZCDP, ApproximateDP
+from .approximate_privacy import ApproximatePrivacy
 from .convex.certificate import ConvexCertificate
 from .exceptions import (
     CertificateRejected,
+    DeltaViolation,
     DiskFull,
     InexactNumber,
     Infeasible,
@@ -17,6 +19,7 @@ from .exceptions import (
     IrregularFile,
     MechanismError,
     NoRows,
+    NotPure,
     NotSquare,
     NoUnbiasedEstimate,
     PrivacyViolation,
@@ -26,7 +29,7 @@ from .exceptions import (
 from .lp.constraints import Constraints
 from .mechanism.explanation import Explanation, explain
 from .mechanism.mechanism import Mechanism
-from .mechanism.table import Audit, ErrorDistribution
+from .mechanism.table import Audit, DeltaAudit, ErrorDistribution
 from .mechanism.unbiased_estimate import UnbiasedEstimate
 from .mechanism.values import Bands, CountPairs, Counts, Values
 from .optimisation.certificate import Certificate, Verification
@@ -43,6 +46,7 @@ __all__ = [
     "ZCDP",
     "AlreadySpent",
     "ApproximateDP",
+    "ApproximatePrivacy",
     "Audit",
     "Bands",
     "BudgetExceeded",
@@ -52,6 +56,8 @@ __all__ = [
     "ConvexCertificate",
     "CountPairs",
     "Counts",
+    "DeltaAudit",
+    "DeltaViolation",
     "Design",
     "DiskFull",
     "ErrorDistribution",
@@ -75,6 +81,7 @@ __all__ = [
     "Metric",
     "NoRows",
     "NoUnbiasedEstimate",
+    "NotPure",
     "NotSquare",
     "Plan",
     "Privacy",

@@ -81,6 +81,38 @@ class PrivacyViolation(MechanismError):
         )
 
 
+class DeltaViolation(PrivacyViolation):
+    """A table does not keep the (epsilon, delta) that it claims.
+
+    Attributes: ``delta`` and ``allowed_delta``, both exact, and ``inputs``, where it is reached;
+    ``ratio``, ``allowed`` and ``output`` are those of the largest ratio, which delta may excuse.
+    """
+
+    def __init__(
+        self,
+        delta: Fraction,
+        allowed_delta: Fraction,
+        inputs: tuple[int, int],
+        ratio: Fraction | float,
+        allowed: Fraction,
+        output: int | str,
+    ) -> None:
+        super().__init__(ratio, allowed, output, inputs)
+        self.delta, self.allowed_delta = delta, allowed_delta
+        self.args = (
+            f"not private: inputs {inputs[0]} and {inputs[1]} need a delta of"
+            f" {brief(delta, 12)}, above the {brief(allowed_delta, 12)} that is claimed",
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        about = self.delta, self.allowed_delta, self.inputs, self.ratio, self.allowed, self.output
+        return type(self), about
+
+
+class NotPure(MechanismError, ValueError):
+    """What needs a promise of epsilon alone was asked of a table that promises a delta besides."""
+
+
 class Infeasible(MechanismError):
     """No mechanism has all the properties asked for."""
 

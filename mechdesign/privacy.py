@@ -256,6 +256,24 @@ class Privacy:
         )
         return math.nextafter(float(context.next_minus(context.ln(below)).copy_negate()), math.inf)
 
+    @property
+    def pure(self) -> Privacy:
+        """This promise itself, since it has no delta."""
+        return self
+
+    @property
+    def delta(self) -> Fraction:
+        """0: no output is left out of the bound."""
+        return Fraction(0)
+
+    def at(self, epsilon: float | Rational) -> Privacy:
+        """Return the promise of another epsilon between the same neighbours."""
+        return Privacy.from_epsilon(epsilon, self.neighbours)
+
+    def between(self, neighbours: Neighbours | Iterable[tuple[int, int]]) -> Privacy:
+        """Return the same promise between other neighbours."""
+        return Privacy(alpha=self.alpha, neighbours=neighbours)
+
     def pairs(self, inputs: int) -> npt.NDArray[np.int64]:
         """Return the neighbours among inputs ``0 .. inputs-1``: integers of shape (pairs, 2).
 

@@ -85,7 +85,7 @@ class Property(ABC):
             input, ``at.distances`` how far every output is from every input, ``at.outputs`` and
             ``at.inputs`` what they stand for.
         privacy : Privacy
-            That of the mechanism, for constraints that depend on alpha.
+            That of the mechanism, of its epsilon alone, for constraints that depend on alpha.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class Property(ABC):
         entries = [weight for row in mechanism.weights for weight in row]
         return not any(
             True
-            for group in self.constraints(at, mechanism.privacy)
+            for group in self.constraints(at, mechanism.promise.pure)
             for _ in group.violations(entries, mechanism.denominator)
         )
 

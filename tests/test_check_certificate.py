@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 
 from mechdesign import (
+    ApproximateDP,
+    ApproximatePrivacy,
     Bands,
     Certificate,
     CountPairs,
@@ -27,6 +29,7 @@ from mechdesign import (
     Infeasible,
     Mechanism,
     MechanismError,
+    Metric,
     Privacy,
     design,
     named,
@@ -42,6 +45,8 @@ from tests.mechdesign.relations import RELATIONS
 pytest.importorskip("tools.check_certificate", reason="the tests may be of an installed package")
 from tools import check_certificate
 from tools.check_certificate import MechanismFile, Refused
+
+APPROXIMATE = ApproximatePrivacy(alpha="1/2", delta="1/20")
 
 LOSSES = {
     "L0": lambda n: L0(),
@@ -166,17 +171,21 @@ TEXTS = [
         (CountPairs(1, 1), CountPairs(1, 1)),
     ],
 )
+@pytest.mark.parametrize("with_delta", [False, True])
 @pytest.mark.parametrize("alpha", ["1/2", 1])
 def test_the_checker_states_the_same_constraints(
-    inputs: Any, outputs: Any, relation: str, alpha: Any, tmp_path: Path
+    inputs: Any, outputs: Any, relation: str, alpha: Any, with_delta: bool, tmp_path: Path
 ) -> None:
     """Of each property alone and of all together, by name and number, whether they hold or not."""
-    n, privacy = (
-        inputs.size - 1,
-        Privacy(alpha=alpha, neighbours=RELATIONS[relation](inputs.size - 1)),
-    )
+    n, neighbours = inputs.size - 1, RELATIONS[relation](inputs.size - 1)
+    privacy: Any = Privacy(alpha=alpha, neighbours=neighbours)
+    if with_delta:
+        if isinstance(privacy.neighbours, Metric):
+            pytest.skip("a delta is between neighbours at distance 1")
+        privacy = ApproximatePrivacy(alpha=alpha, delta="1/9", neighbours=neighbours)
     if isinstance(inputs, CountPairs) and privacy.neighbours in ("adjacent", 2):
         pytest.skip("neighbours of pairs of counts are listed")
+    assert privacy.delta == Fraction(with_delta, 9)
     table = [[Fraction(1, outputs.size)] * (n + 1)] * outputs.size
     mechanism = Mechanism(table, privacy, outputs=outputs, inputs=inputs)
     loss = Power("1/2", prior=binomial(n, "1/3"), worst_case=True)
@@ -245,6 +254,9 @@ def test_the_checker_finds_designs_of_every_kind_optimal(tmp_path: Path) -> None
         (design(0, Privacy(alpha="1/2")).mechanism, "optimal"),
         (design(2, Privacy.from_epsilon(1e-300), L0(), ["WH"]).mechanism, "optimal"),
         (named.geometric(1, alpha=Fraction(10**5000 - 1, 10**5000)), "private"),
+        (design(3, APPROXIMATE, L2(), ["RM", "S"]).mechanism, "optimal"),
+        (design(3, APPROXIMATE, Power("1/2", worst_case=True)).mechanism, "optimal"),
+        (design(PAIRS, ApproximateDP(1, "1/100"), L1(), ["OR"]).mechanism, "optimal"),
     ],
 )
 def test_the_checker_reads_what_the_library_writes(
@@ -396,6 +408,7 @@ def originals(path: Path) -> Iterator[dict[str, Any]]:
         design(3, half, L2(), ["unbiased"], outputs=WIDE),
         design(3, half, L0(), ["RM", "CH", "within:1=1/2"], outputs=COARSE),
         design(PAIRS, half, L1(), ["linear:1*P[0,0] >= 1/3"]),
+        design(3, APPROXIMATE, L1(), ["CM"]),
     ]
     for each in made:
         each.save(path)
@@ -637,7 +650,7 @@ def test_it_runs_without_any_package(tmp_path: Path) -> None:
 
 
 def test_it_is_short_and_shares_no_code() -> None:
-    """Below 460 lines, those that are empty or of a docstring apart."""
+    """Below 480 lines, those that are empty or of a docstring apart."""
     text = Path(check_certificate.__file__).read_text()
     tree, lines = ast.parse(text), text.splitlines()
     spoken = {
@@ -646,7 +659,7 @@ def test_it_is_short_and_shares_no_code() -> None:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         for number in range(node.lineno, (node.end_lineno or 0) + 1)
     }
-    assert sum(bool(line) for k, line in enumerate(lines, 1) if k not in spoken) < 460
+    assert sum(bool(line) for k, line in enumerate(lines, 1) if k not in spoken) < 480
     imported = {
         name.name if isinstance(node, ast.Import) else node.module
         for node in ast.walk(tree)

@@ -36,7 +36,8 @@ LAW |= {"version": 3, "law": LAWS, "n": str, "law_alpha": str, "margin": (None, 
 VALUED = FILE | {"version": 2, "inputs": VALUES, "outputs": VALUES}
 PACKED = {key: form for key, form in VALUED.items() if key != "weights"}
 PACKED |= {"version": 4, "rows": [str], "numbers": [str]}
-FORMS = FILE, VALUED, LAW, PACKED
+APPROXIMATE = VALUED | {"version": 5, "delta": str}
+FORMS = FILE, VALUED, LAW, PACKED, APPROXIMATE
 """The forms of a file: lists of such entries, objects of these keys, tuples of alternatives."""
 
 TABLE = {"mechanisms": [dict], "sizes": [int], "released": [int], "names": (None, [str])}
@@ -157,6 +158,9 @@ class MechanismFile:
         require(n > 0 and {len(row) for row in self.weights} == {n}, "the weights are no table")
         self.alpha = fraction(content["alpha"])
         require(0 < self.alpha <= 1 <= self.denominator, "alpha or the denominator is out of range")
+        self.delta = fraction(content["delta"]) if "delta" in content else None
+        fine = self.delta is None or 0 < self.delta < 1
+        require(fine, "delta is out of range, which is above 0 and below 1")
         self.kind, self.rows = values(content.get("outputs", {"counts": [0, m - 1]}), m)
         kind, self.columns = values(content.get("inputs", {"counts": [0, n - 1]}), n)
         fine = (self.kind, kind) in (("counts", "counts"), ("bands", "counts"), ("pairs", "pairs"))
@@ -193,7 +197,13 @@ class MechanismFile:
             fine = min(column) >= 0 and sum(column) == self.denominator
             require(fine, f"the probabilities for input {j} are none", 1)
         yield f"{self.m} outputs x {self.n} inputs: every column is a distribution"
-        for distance, pairs in self.pairs.items():
+        if self.delta is not None:
+            for j, k in self.ways():
+                both = [(row[j], row[k]) for row in self.weights]
+                beyond = sum(max(p * self.alpha - q, Fraction(0)) for p, q in both)
+                fine = beyond <= self.delta * self.alpha * self.denominator
+                require(fine, f"not private: delta is more between inputs {j} and {k}", 1)
+        for distance, pairs in self.pairs.items() if self.delta is None else ():
             low, high = (self.alpha**distance).as_integer_ratio()
             for i, j, k in ((i, j, k) for i in range(self.m) for j, k in pairs):
                 p, q = self.weights[i][j], self.weights[i][k]
@@ -217,6 +227,11 @@ class MechanismFile:
         require(fine, "the multipliers prove another bound, or it exceeds the objective", 1)
         optimal = "optimal: " if self.bound == self.objective else ""
         yield f"{optimal}no other has a loss below {self.claim['bound']:.60}"
+
+    def ways(self) -> list[tuple[int, int]]:
+        """The pairs of neighbours, each in both orders, for privacy with a delta."""
+        require([*self.pairs] in ([], [1]), "a delta is between neighbours at distance 1")
+        return [way for j, k in self.pairs.get(1, []) for way in ((j, k), (k, j))]
 
     def priced(
         self, prior: Any, worst_case: bool, costs: Any = None, power: str = "0", d: int = 0
@@ -319,7 +334,15 @@ class MechanismFile:
         half = "RM" in names and self.kind == "counts" and self.rows == self.columns
         sums = [self.column(j, [1] * m, 1, True) for j in range(n)]
         stated: dict[str, list[list[Constraint]]] = {"column sums": [sums], "privacy": []}
-        for distance, pairs in self.pairs.items():
+        for r, (j, k) in enumerate(self.ways() if self.delta is not None else ()):
+            stated["privacy"] = stated["privacy"] or [[], []]
+            slacks = [m * n + r * m + i for i in range(m)]
+            for i, slack in enumerate(slacks):
+                terms = [(i * n + k, Fraction(1)), (i * n + j, -self.alpha), (slack, self.alpha)]
+                stated["privacy"][0].append((terms, Fraction(0), False))
+            minus = [(slack, Fraction(-1)) for slack in slacks]
+            stated["privacy"][1].append((minus, -(self.delta or Fraction(0)), False))
+        for distance, pairs in self.pairs.items() if self.delta is None else ():
             a, ends = self.alpha**distance, [(i, j, k) for i in range(m) for j, k in pairs]
             low = [(i, j, k) for i, j, k in ends if a == 1 or not half or i > j]
             high = [(i, k, j) for i, j, k in ends if a < 1 and (not half or i < k)]
@@ -329,7 +352,9 @@ class MechanismFile:
             stated[name if names.count(name) == 1 else text] = groups or []
         for j in range(n if self.worst_case else 0):  # the last variable is the largest cost
             terms = self.column(j, [-row[j] for row in self.costs], 0)[0]
-            stated[f"worst case {j}"] = [[([*terms, (m * n, Fraction(1))], Fraction(0), False)]]
+            stated[f"worst case {j}"] = [
+                [([*terms, (m * n + self.slacks, Fraction(1))], Fraction(0), False)]
+            ]
         found: dict[str, Constraint] = {}
         for name, groups in stated.items():
             full = [group for group in groups if group]
@@ -338,9 +363,14 @@ class MechanismFile:
                 found |= {f"{title} / {r}": constraint for r, constraint in enumerate(group)}
         return found
 
+    @property
+    def slacks(self) -> int:
+        """The number of slacks of privacy with a delta."""
+        return 0 if self.delta is None else len(self.ways()) * self.m
+
     def proved(self) -> Fraction:
         """The lower bound on the loss of every such table that the multipliers prove."""
-        prices = [cost for row in self.costs for cost in row]
+        prices = [cost for row in self.costs for cost in row] + [Fraction(0)] * self.slacks
         if self.worst_case:
             prices = [Fraction(0)] * len(prices) + [Fraction(1)]
         scale, program = lcm(*(y.denominator for _, y in self.proof)), self.program()
@@ -423,7 +453,7 @@ def digest(content: dict[str, Any]) -> str:
 def read(data: bytes) -> Any:
     """What a mechanism file says, if it has the right form and digest."""
     content = parsed(data)
-    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 to 4")
+    require(fits(content, FORMS), "it has not the form of a mechanism file of version 1 to 5")
     require(content["digest"] == digest(content), "the digest does not match: the file was changed")
     return content
 

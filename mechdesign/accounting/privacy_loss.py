@@ -101,7 +101,7 @@ class PrivacyLoss:
         ValueError
             Neighbours at several distances (`Metric`): there is no one privacy loss.
         """
-        if isinstance(table.privacy.neighbours, Metric):
+        if isinstance(table.promise.neighbours, Metric):
             raise ValueError(
                 "under a metric neighbours are at several distances: there is no one privacy loss"
             )
@@ -109,7 +109,7 @@ class PrivacyLoss:
         total = sum(row[0] for row in weights)
         # Both orders of each pair: the hockey-stick divergence is not symmetric.
         distinct: dict[tuple[Ratios, Fraction], None] = {}
-        for j, k in table.privacy.pairs(table.inputs).tolist():
+        for j, k in table.promise.pairs(table.inputs).tolist():
             for first, second in ((j, k), (k, j)):
                 distinct[_pair(weights, first, second, total)] = None
         if not distinct:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,8 +12,9 @@ from flint import arb
 from mechdesign.accounting.gaussian_loss import LARGEST_SQUARED_MU, LEAST_DELTA, GaussianLoss
 from mechdesign.accounting.pair_law import exact_delta, exp_below
 from mechdesign.accounting.privacy_loss import PrivacyLoss
+from mechdesign.approximate_privacy import ApproximatePrivacy
 from mechdesign.base import Rational, ball, brief, fraction, precision, set_fields, shown
-from mechdesign.privacy import exact_epsilon
+from mechdesign.privacy import Neighbours, exact_epsilon
 
 _LEAST, _LARGEST = Fraction(1, 1 << 40), Fraction(1 << 10)  #: The limits of rho and epsilon.
 
@@ -108,6 +109,28 @@ class ApproximateDP:
             kept = GaussianLoss(Fraction(middle)).above(ratio, 0.0) <= ball(self.delta)
             low, high = (middle, high) if kept else (low, middle)
         return 1 / Fraction(low)
+
+    def between(
+        self, neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent"
+    ) -> ApproximatePrivacy:
+        """Return the same promise for the table of a mechanism, between such inputs.
+
+        Parameters
+        ----------
+        neighbours : str, int, or iterable of pairs of int, default "adjacent"
+            As of `mechdesign.ApproximatePrivacy`.
+
+        Returns
+        -------
+        ApproximatePrivacy
+            Of an epsilon that is a little smaller, as `Privacy.from_epsilon` has it.
+
+        Raises
+        ------
+        ValueError
+            A `Metric`.
+        """
+        return ApproximatePrivacy.from_epsilon(self.epsilon, self.delta, neighbours)
 
     def __repr__(self) -> str:
         return f"ApproximateDP({brief(self.epsilon, 12)}, {brief(self.delta, 12)})"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mechdesign import losses, named
+from mechdesign.approximate_privacy import ApproximatePrivacy
 from mechdesign.base import brief, exact, headless_rows, printable
 from mechdesign.cli.options import (
     COPIED,
@@ -38,6 +39,7 @@ from mechdesign.losses import L0, Costs, Loss, Power
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors, compare
 from mechdesign.mechanism.explanation import explain
 from mechdesign.mechanism.mechanism import Mechanism, release_column
+from mechdesign.mechanism.table import DeltaAudit
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
 from mechdesign.optimisation.optimal import checked, design
 from mechdesign.privacy import Metric, Neighbours
@@ -197,6 +199,8 @@ _MEANINGS = "\n".join(
     """,
     PRIVACY,
     """
+    --delta DELTA [default 0]  what privacy may leave out of the bound by epsilon: the total of how
+        far probabilities are beyond it
     --neighbours WHICH [default adjacent]  adjacent, all, a distance, or a .csv file, see below
     """,
     _LOSS,
@@ -227,20 +231,26 @@ def run_design(options: argparse.Namespace) -> None:
     if options.plot is not None:
         from mechdesign import plot
 
-        title = f"n = {options.n}, alpha = {mechanism.privacy.alpha}"
+        title = f"n = {options.n}, alpha = {mechanism.promise.alpha}"
         save_figure(plot.heatmaps({title: mechanism}), options.plot)
 
 
 def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
     """The mechanism asked for, and what is to be said of it besides its description."""
     privacy = privacy_of(options, _neighbours(options.neighbours))
+    delta = exact(options.delta or 0, "delta")
+    promised = (
+        ApproximatePrivacy(alpha=privacy.alpha, delta=delta, neighbours=privacy.neighbours)
+        if delta
+        else privacy
+    )
     n, outputs, properties = inputs_of(options), outputs_of(options), properties_of(options)
     if options.loss == "total":
         from mechdesign.optimisation.unbiased_design import least_variance  # it loads the solver
 
-        if options.distance or options.worst_case or options.cost or options.canonical:
+        if options.distance or options.worst_case or options.cost or options.canonical or delta:
             raise ValueError(
-                "--distance, --worst-case, --cost and --canonical do not fit --loss total"
+                "--distance, --worst-case, --cost, --canonical and --delta do not fit --loss total"
             )
         if outputs is not None or not isinstance(n, int):
             raise ValueError("--loss total is for one count, and answers that are counts 0 .. n")
@@ -250,7 +260,7 @@ def _designed(options: argparse.Namespace) -> tuple[Mechanism, str]:
     inputs, _, _ = checked(n, None, properties)
     designed = design(
         inputs,
-        privacy,
+        promised,
         loss_of(options, outputs or inputs, inputs),
         properties,
         outputs=outputs,
@@ -286,8 +296,8 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
     audit = mechanism.audit()
     size = f"{mechanism.outputs} outputs" if mechanism.bounded else "any integer"
     form = f" ({mechanism.law.name}, closed form)" if mechanism.closed and mechanism.law else ""
-    print(f"mechanism    {size} x {mechanism.inputs} inputs, {mechanism.privacy!r}{form}")
-    print(f"epsilon      {mechanism.privacy.epsilon:.9g}  (-ln alpha)")
+    print(f"mechanism    {size} x {mechanism.inputs} inputs, {mechanism.promise!r}{form}")
+    print(f"epsilon      {mechanism.promise.epsilon:.9g}  (-ln alpha)")
     verdict = "holds, exactly" if audit.holds else "DOES NOT HOLD"
     answers, counts = mechanism.output_values, mechanism.input_values
     answer = answers.label(audit.output) if isinstance(audit.output, int) else audit.output
@@ -296,6 +306,12 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
         f"privacy      {verdict}: worst ratio {brief(audit.ratio, 9)} of at most"
         f" {brief(audit.allowed, 9)}, at {first} / {second}"
     )
+    if isinstance(audit, DeltaAudit):
+        j, k = map(counts.label, audit.worst)
+        print(
+            f"delta        {brief(audit.delta, 9)} of at most {brief(audit.allowed_delta, 9)}, for"
+            f" {j} beside {k}: what lies beyond that ratio"
+        )
     print(
         "properties   "
         + " ".join(
@@ -517,7 +533,7 @@ def _explain_release(options: argparse.Namespace, release: Any) -> None:
 )
 def run_release(options: argparse.Namespace) -> None:
     mechanism = Mechanism.load(options.file, certificate=False)
-    warn_of_epsilon(mechanism.privacy.epsilon)
+    warn_of_epsilon(mechanism.promise.epsilon)
     pairs = isinstance(mechanism.input_values, CountPairs)
     columns = options.column.split(",") if pairs else [options.column]
     for column in columns:

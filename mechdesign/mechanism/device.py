@@ -46,6 +46,9 @@ _LAW = {"law", "n", "law_alpha", "margin"}
 _PACKED = {"rows", "numbers"}
 """The keys of version 4 in place of the weights, besides those of version 2."""
 
+_DELTA = {"delta"}
+"""The keys of version 5, of privacy with a delta, besides those of version 2."""
+
 _UNPACKED = 50_000_000
 """The most characters of a packed table that count as those of the file."""
 
@@ -81,14 +84,16 @@ class Device:
         if (
             content["format"] != "mechdesign.mechanism"
             or type(version) is not int
-            or version not in (1, 2, 3, 4)
+            or version not in (1, 2, 3, 4, 5)
         ):
-            raise ValueError("not a mechanism file of version 1 to 4")
+            raise ValueError("not a mechanism file of version 1 to 5")
         keys = _KEYS if version == 1 else _KEYS | _VALUES
         if version == 3:
             keys = _KEYS - {"denominator", "weights"} | _LAW
         if version == 4:
             keys = _KEYS - {"weights"} | _VALUES | _PACKED
+        if version == 5:
+            keys = _KEYS | _VALUES | _DELTA
         if set(content) != keys:
             raise ValueError(f"the keys are not {', '.join(sorted(keys))}")
         rest = {key: value for key, value in content.items() if key != "digest"}
@@ -115,7 +120,8 @@ class Device:
         ):
             raise ValueError("a column is not a probability distribution")
         top, bottom = _alpha(content["alpha"])
-        self._check_private(columns, content["neighbours"], top, bottom)
+        delta = _alpha(content["delta"], "delta") if version == 5 else None
+        self._check_private(columns, content["neighbours"], top, bottom, delta)
         self._set_labels(content, len(columns), len(columns[0]))
         return columns
 
@@ -131,12 +137,18 @@ class Device:
         self.labels = _labels(described["outputs"], outputs)
 
     def _check_private(
-        self, columns: list[list[int]], neighbours: Any, top: int, bottom: int
+        self,
+        columns: list[list[int]],
+        neighbours: Any,
+        top: int,
+        bottom: int,
+        delta: tuple[int, int] | None,
     ) -> None:
         """Compare all neighbours; ValueError if that takes more than about a second a megabyte."""
         inputs, outputs, entry = len(columns), len(columns[0]), _limbs(self.denominator)
         left = _WORK * max(1, -(-self.size // 1_000_000))
-        if neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1):
+        every = neighbours == "all" or (type(neighbours) is int and neighbours >= inputs > 1)
+        if every and delta is None:
             # The inputs of largest and of smallest probability of each output are enough.
             rows = zip(*columns, strict=True)
             ends = {(row.index(min(row)), row.index(max(row)), 1) for row in rows}
@@ -153,12 +165,20 @@ class Device:
             if distance not in powers:
                 powers[distance] = top**distance, bottom**distance
             low, high = powers[distance]
-            if any(
-                high * p < low * q or high * q < low * p
-                for p, q in zip(columns[j], columns[k], strict=True)
-            ):
+            compared = list(zip(columns[j], columns[k], strict=True))
+            if delta is None:
+                apart = any(high * p < low * q or high * q < low * p for p, q in compared)
+            else:
+                # How much of the one is beyond 1 / alpha times the other, both ways
+                most = max(
+                    sum(max(0, low * p - high * q) for p, q in compared),
+                    sum(max(0, low * q - high * p) for p, q in compared),
+                )
+                apart = most * delta[1] > delta[0] * low * self.denominator
+            if apart:
                 raise ValueError(
-                    f"not private: inputs {j} and {k} can be told apart better than alpha allows"
+                    f"not private: inputs {j} and {k} can be told apart better than alpha"
+                    f" {'allows' if delta is None else 'and delta allow'}"
                 )
 
     def release(self, count: object) -> int:
@@ -307,12 +327,12 @@ def _unpacked(rows: list[str], numbers: list[str], alpha: tuple[int, int]) -> li
     return weights
 
 
-def _alpha(text: str) -> tuple[int, int]:
-    """The numerator and the denominator of an alpha."""
+def _alpha(text: str, name: str = "alpha") -> tuple[int, int]:
+    """The numerator and the denominator of an alpha, or of a delta."""
     numerator, slash, denominator = text.partition("/")
     top, bottom = _integer(numerator), _integer(denominator) if slash else 1
     if not 0 < top <= bottom:
-        raise ValueError("alpha is not in (0, 1]")
+        raise ValueError(f"{name} is not in (0, 1]")
     return top, bottom
 
 

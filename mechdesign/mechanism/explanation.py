@@ -14,11 +14,12 @@ from functools import cached_property
 from textwrap import indent
 from typing import Any
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import Integers, Rational, brief, filled, percent, rounded_up, to_text
 from mechdesign.losses import binomial, prior_over
 from mechdesign.mechanism.closed_form import Law
 from mechdesign.mechanism.comparison import StandardErrors
-from mechdesign.mechanism.table import Table
+from mechdesign.mechanism.table import DeltaAudit, Table
 from mechdesign.mechanism.values import (
     Bands,
     CountPairs,
@@ -227,7 +228,7 @@ class Explanation:
         More: where the claim of privacy has such neighbours, and for pairs of counts, since one
         person may be in both. There is nothing where only one true count is possible.
         """
-        values, privacy = self.table.input_values, self.table.privacy
+        values, privacy = self.table.input_values, self.table.promise
         claimed = {(j, k) for j, k in privacy.pairs(values.size).tolist()}
         if isinstance(values, CountPairs):
             changes = {
@@ -248,19 +249,22 @@ class Explanation:
         outputs, inputs, privacy = (
             self.table.output_values,
             self.table.input_values,
-            self.table.privacy,
+            self.table.promise,
         )
         epsilon = rounded_up(Fraction(privacy.epsilon), 4)
+        besides = f" and delta {rounded_up(privacy.delta, 4)}" if privacy.delta else ""
         text = (
-            f"{_described(inputs)}, published as {_range(outputs)} with epsilon {epsilon}."
+            f"{_described(inputs)}, published as {_range(outputs)} with epsilon {epsilon}{besides}."
             f" True counts are taken to be {_assumed(self.prior, inputs)}."
         )
         audit = self.table.audit()
         if not audit.holds:
             reached = "unlimited" if audit.ratio == math.inf else brief(audit.ratio)
-            text += (
-                f" NOT PRIVATE: the ratio is {reached}; the claim allows {brief(audit.allowed)}."
-            )
+            beyond = f"the ratio is {reached}; the claim allows {brief(audit.allowed)}"
+            if isinstance(audit, DeltaAudit):
+                allowed = brief(audit.allowed_delta)
+                beyond = f"delta is {brief(audit.delta)}; the claim allows {allowed}"
+            text += f" NOT PRIVATE: {beyond}."
         return text
 
     @cached_property
@@ -288,8 +292,9 @@ class Explanation:
         """
         typical = self.standard_errors
         return {
-            "alpha": _number(self.table.privacy.alpha),
-            "epsilon": self.table.privacy.epsilon,
+            "alpha": _number(self.table.promise.alpha),
+            "epsilon": self.table.promise.epsilon,
+            "delta": _number(self.table.promise.delta),
             "private": self.table.audit().holds,
             "prior": self.prior and [_number(chance) for chance in self.prior],
             "distances": [_number(chance) for chance in self.distances],
@@ -630,7 +635,7 @@ class LawExplanation(Explanation):
         return (PersonalRisk(change, self._law.ratio, (label, "0", "1")),) if self._law.n else ()
 
 
-def _reach(privacy: Privacy) -> str:
+def _reach(privacy: Promise) -> str:
     """Return how far apart neighbours are."""
     if privacy.neighbours == "all":
         return "the true count to any other"

@@ -8,7 +8,8 @@ inputs or outputs are not the counts from 0, says what they are: ``{"counts": [l
 ``{"bands": [[low, high], ...]}`` or ``{"pairs": [first, second]}``. Version 3, of closed forms,
 has in place of a table the name of one, its n, its alpha and its margin. Version 4, of large
 tables, says of most entries that they are an entry beside them, or that times alpha, see `packed`.
-CSV and NPZ are float views for other tools; they cannot be loaded.
+Version 5, of tables that promise a ``delta`` beside epsilon, is version 2 with that. CSV and NPZ
+are float views for other tools; they cannot be loaded.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from mechdesign.approximate_privacy import ApproximatePrivacy, Promise
 from mechdesign.base import (
     ANYTHING,
     FLAG,
@@ -156,6 +158,14 @@ def check_affordable(content: dict[str, Any], work: Work) -> None:
     work.multiply(outputs * inputs, entry, entry // 4)
     # The audit. Where all inputs are neighbours, equally far, it looks at one row.
     power = alpha * max(distances, default=1)
+    if "delta" in content:
+        # Both ways for every two neighbours, and slacks in the program of a certificate
+        delta = limbs(content["delta"])
+        work.gcd(delta, delta)
+        work.multiply(4 * pairs * outputs, entry, alpha)
+        work.gcd(entry + alpha, entry + alpha)
+        if content["certificate"] is not None:
+            work.spend(12 * pairs * outputs * _CONSTRAINT)
     alike = pairs == math.comb(inputs, 2) and len(distances) == 1
     scale = alpha * (max(distances, default=1) - min(distances, default=1)) + 1
     work.spend(pairs * 1000)
@@ -358,7 +368,13 @@ _PACKED = {
     "numbers": list_of(INTEGER_TEXT),
 }
 
-_VERSIONS = {1: _FIELDS, 2: {**_FIELDS, **_VALUES}, 3: _CLOSED, 4: _PACKED}
+_VERSIONS = {
+    1: _FIELDS,
+    2: {**_FIELDS, **_VALUES},
+    3: _CLOSED,
+    4: _PACKED,
+    5: {**_FIELDS, **_VALUES, "delta": FRACTION_TEXT},
+}
 
 _LEGIBLE, _CELLS = 100_000, 400  # a table of more characters, about, and more entries is packed
 
@@ -396,7 +412,7 @@ def _require_texts(certificate: Certificate, table: Table) -> None:
     at = IndexTable(table.output_values, table.input_values)
 
     def stated(item: Property) -> list[tuple[object, ...]]:
-        groups = item.constraints(at, certificate.privacy)
+        groups = item.constraints(at, certificate.privacy.pure)
         return [(g.cells.tolist(), g.coefficients, g.bound, g.equality) for g in groups]
 
     for item in certificate.properties:
@@ -435,13 +451,19 @@ def checked(content: Any, place: str, work: Work) -> tuple[Table, Certificate | 
         form.require(content)
         check_affordable(content, work)
         stated = form.read(content)
-        privacy = Privacy(alpha=stated.pop("alpha"), neighbours=stated.pop("neighbours"))
+        alpha, neighbours = stated.pop("alpha"), stated.pop("neighbours")
+        privacy: Promise = Privacy(alpha=alpha, neighbours=neighbours)
+        if version == 5:
+            delta = stated.pop("delta")
+            if not delta:
+                raise ValueError("a delta of 0 is not stated")
+            privacy = ApproximatePrivacy(alpha=alpha, delta=delta, neighbours=neighbours)
         claim = stated.pop("certificate")
         if version == 4:
             packed_rows = stated.pop("rows"), stated.pop("numbers")
             stated["weights"] = unpacked(*packed_rows, stated["denominator"], privacy.alpha)
         if version == 3:
-            table = Table.from_law(_law(**stated), privacy)
+            table = Table.from_law(_law(**stated), privacy.pure)
         else:
             table = Table.from_weights(
                 stated.pop("weights"), stated.pop("denominator"), privacy, **stated
@@ -459,6 +481,8 @@ def _version(content: dict[str, Any]) -> int:
     """The version of the format that has these fields."""
     if "law" in content or "rows" in content:
         return 3 if "law" in content else 4
+    if "delta" in content:
+        return 5
     return 1 if _VALUES.keys().isdisjoint(content) else 2
 
 
@@ -552,10 +576,11 @@ def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
     """The content of a mechanism's JSON file; ValueError if its check would take too long."""
     outputs, inputs, law = table.output_values, table.input_values, table.law
     stated: dict[str, Any] = {
-        "alpha": table.privacy.alpha,
-        "neighbours": table.privacy.neighbours,
+        "alpha": table.promise.alpha,
+        "neighbours": table.promise.neighbours,
         "certificate": None,
     }
+    delta = table.promise.delta
     if law is not None:
         margin = law.margin if isinstance(law, GeometricLaw) else 0
         stated |= {"law": law.name, "n": law.n, "law_alpha": law.alpha, "margin": margin}
@@ -563,12 +588,14 @@ def described(table: Table, certificate: Certificate | None) -> dict[str, Any]:
         cells, bits = table.outputs * table.inputs, table.denominator.bit_length()
         stated |= {"denominator": table.denominator, "weights": table.weights}
         plain = (Counts(0, table.outputs - 1), Counts(0, table.inputs - 1))
-        large = cells > _CELLS and cells * bits // 4 > _LEGIBLE
+        large = cells > _CELLS and cells * bits // 4 > _LEGIBLE and not delta
         if large:
             del stated["weights"]
             stated["rows"], stated["numbers"] = packed(table)
-        if large or (outputs, inputs) != plain:
+        if large or delta or (outputs, inputs) != plain:
             stated |= {"inputs": inputs, "outputs": outputs}
+        if delta:
+            stated["delta"] = delta
     if certificate is not None:
         loss = loss_to_json(certificate.loss, outputs, inputs)
         stated["certificate"] = {**vars(certificate), "loss": loss}
@@ -598,7 +625,7 @@ def _csv(stream: IO[bytes], table: Table) -> None:
 
 
 def _npz(stream: IO[bytes], table: Table) -> None:
-    neighbours = table.privacy.neighbours
+    neighbours = table.promise.neighbours
     described: dict[str, Any] = {"neighbours": neighbours}
     if isinstance(neighbours, Metric):
         described = {
@@ -606,4 +633,6 @@ def _npz(stream: IO[bytes], table: Table) -> None:
                 [math.inf if d is None else d for d in row] for row in neighbours.distances
             ]
         }
-    np.savez(stream, matrix=table.matrix, alpha=float(table.privacy.alpha), **described)
+    if table.promise.delta:
+        described["delta"] = float(table.promise.delta)
+    np.savez(stream, matrix=table.matrix, alpha=float(table.promise.alpha), **described)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import (
     AS_IT_IS,
     ProgressMeter,
@@ -51,7 +52,7 @@ class Mechanism(Table):
     table : iterable of iterable of Fraction, int, str or Decimal
         Shape (outputs, inputs): rows are outputs, columns are inputs. Entries are exact rationals;
         floats are refused (`InexactNumber`).
-    privacy : Privacy
+    privacy : Privacy or ApproximatePrivacy
         The claim.
     certificate : Certificate, optional
         A proof of optimality to keep with the table, see `mechdesign.optimisation.certificate`. Not
@@ -80,7 +81,7 @@ class Mechanism(Table):
     def __init__(
         self,
         table: Iterable[Iterable[Rational]],
-        privacy: Privacy,
+        privacy: Promise,
         certificate: Certificate | None = None,
         *,
         outputs: Values | None = None,
@@ -94,7 +95,7 @@ class Mechanism(Table):
         cls,
         weights: Sequence[Sequence[int]],
         denominator: int,
-        privacy: Privacy,
+        privacy: Promise,
         certificate: Certificate | None = None,
         *,
         outputs: Values | None = None,
@@ -108,7 +109,7 @@ class Mechanism(Table):
             Integers of at least 0, shape (outputs, inputs); every column sums to ``denominator``.
         denominator : int
             An integer of at least 1.
-        privacy : Privacy
+        privacy : Privacy or ApproximatePrivacy
             The claim.
         certificate : Certificate, optional
             A proof of optimality to keep with the table, or None. It is not checked here.
@@ -161,12 +162,12 @@ class Mechanism(Table):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.law is not None:
-            return Mechanism.from_law, (self.law, self.privacy, self.certificate)
+            return Mechanism.from_law, (self.law, self.promise, self.certificate)
         make = partial(Mechanism.from_weights, outputs=self.output_values, inputs=self.input_values)
         return make, (
             self.weights,
             self.denominator,
-            self.privacy,
+            self.promise,
             self.certificate,
         )
 
@@ -248,6 +249,8 @@ class Mechanism(Table):
             The package opendp is not installed.
         PrivacyViolation
             The table does not keep the privacy it claims.
+        NotPure
+            The table promises a delta, too.
         ValueError
             Privacy is not about the difference of two counts: inputs are pairs of counts, or the
             neighbours are listed or at distances of their own.
@@ -337,7 +340,7 @@ class Mechanism(Table):
         set_fields(
             mechanism,
             law=table.law,
-            privacy=table.privacy,
+            promise=table.promise,
             output_values=table.output_values,
             input_values=table.input_values,
             certificate=certificate,
@@ -350,14 +353,14 @@ class Mechanism(Table):
         if self.closed is not None:
             kept = "".join(f" {item.short}" for item in SEVEN if item.short in self.closed.holds)
             size = f"{self.closed.name}, counts 0 .. {self.closed.n}"
-            return f"<Mechanism {size}, {self.privacy!r}, {verdict}; properties:{kept}>"
+            return f"<Mechanism {size}, {self.promise!r}, {verdict}; properties:{kept}>"
         kept = (
             "".join(f" {name}" for name, holds in self.properties().items() if holds)
             if self.inputs <= 33
             else " ..."
         )
         return (
-            f"<Mechanism {self.outputs}x{self.inputs}, {self.privacy!r}, {verdict};"
+            f"<Mechanism {self.outputs}x{self.inputs}, {self.promise!r}, {verdict};"
             f" properties:{kept or ' none'}>"
         )
 

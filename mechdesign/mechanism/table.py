@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.approximate_privacy import ApproximatePrivacy, Promise
 from mechdesign.base import (
     BitSource,
     Booleans,
@@ -29,7 +30,14 @@ from mechdesign.base import (
     percent,
     set_fields,
 )
-from mechdesign.exceptions import InvalidMechanism, NotSquare, PrivacyViolation, TooLarge
+from mechdesign.exceptions import (
+    DeltaViolation,
+    InvalidMechanism,
+    NotPure,
+    NotSquare,
+    PrivacyViolation,
+    TooLarge,
+)
 from mechdesign.losses import L0, Loss, Power, prior_over
 from mechdesign.mechanism.closed_form import SMALL, Law
 from mechdesign.mechanism.values import (
@@ -291,10 +299,58 @@ class Audit:
         """Whether the claimed privacy is kept; exact."""
         return self.ratio <= self.allowed
 
+    @property
+    def failure(self) -> str:
+        """What is wrong where the claim does not hold, in words."""
+        return (
+            f"not private: ratio {brief(self.ratio, 12)} at output {self.output}, inputs"
+            f" {self.inputs}"
+        )
+
     def require(self) -> None:
         """Raise PrivacyViolation unless the claimed privacy is kept."""
         if not self.holds:
             raise PrivacyViolation(self.ratio, self.allowed, self.output, self.inputs)
+
+
+@dataclass(frozen=True)
+class DeltaAudit(Audit):
+    """The result of an exact check of a promise with a delta.
+
+    Attributes
+    ----------
+    ratio, allowed, output : object
+        As of `Audit`: delta is what excuses a ratio beyond the allowed one.
+    inputs : tuple of int
+        The pair (j, j') where that ratio is reached, shape (2,).
+    delta : Fraction
+        The least delta that holds with the epsilon of the claim, for all neighbours both ways.
+    allowed_delta : Fraction
+        The one that is claimed.
+    worst : tuple of int
+        The pair (j, j') where ``delta`` is reached, shape (2,).
+    """
+
+    delta: Fraction
+    allowed_delta: Fraction
+    worst: tuple[int, int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claimed privacy is kept; exact."""
+        return self.delta <= self.allowed_delta
+
+    @property
+    def failure(self) -> str:
+        """What is wrong where the claim does not hold, in words."""
+        return f"not private: delta {brief(self.delta, 12)} between inputs {self.worst}"
+
+    def require(self) -> None:
+        """Raise DeltaViolation unless the claimed privacy is kept."""
+        if not self.holds:
+            raise DeltaViolation(
+                self.delta, self.allowed_delta, self.worst, self.ratio, self.allowed, self.output
+            )
 
 
 class Table:
@@ -308,7 +364,7 @@ class Table:
     table : iterable of iterable of Fraction, int, str or Decimal
         Shape (outputs, inputs): rows are outputs, columns are inputs. Entries are exact rationals;
         floats are refused (`InexactNumber`).
-    privacy : Privacy
+    privacy : Privacy or ApproximatePrivacy
         The claim.
     outputs, inputs : Values, optional
         What rows and columns stand for; counts from 0 unless given. Inputs are `Counts` from 0, or
@@ -321,17 +377,17 @@ class Table:
         names it. Or outputs and inputs that do not fit the table, or each other.
     """
 
-    __slots__ = ("__dict__", "input_values", "law", "output_values", "privacy")
+    __slots__ = ("__dict__", "input_values", "law", "output_values", "promise")
 
     law: Law | None  #: The closed form, if it is known: then n may be large.
-    privacy: Privacy
+    promise: Promise  #: The claim; with a delta of 0 it is the `Privacy` of the same epsilon.
     output_values: Values  #: What the rows stand for.
     input_values: Values  #: What the columns stand for.
 
     def __init__(
         self,
         table: Iterable[Iterable[Rational]],
-        privacy: Privacy,
+        privacy: Promise,
         *,
         outputs: Values | None = None,
         inputs: Values | None = None,
@@ -346,7 +402,7 @@ class Table:
         cls,
         weights: Sequence[Sequence[int]],
         denominator: int,
-        privacy: Privacy,
+        privacy: Promise,
         *,
         outputs: Values | None = None,
         inputs: Values | None = None,
@@ -360,11 +416,11 @@ class Table:
         self,
         weights: Sequence[Sequence[int]],
         denominator: int,
-        privacy: Privacy,
+        privacy: Promise,
         outputs: Values | None,
         inputs: Values | None,
     ) -> None:
-        if hasattr(self, "privacy"):
+        if hasattr(self, "promise"):
             raise AttributeError(
                 f"a {type(self).__name__} is immutable; it cannot be initialised again"
             )
@@ -397,7 +453,7 @@ class Table:
             weights=tuple(tuple(weight // common for weight in row) for row in weights),
             denominator=denominator // common,
             law=None,
-            privacy=privacy,
+            promise=privacy if privacy.delta else privacy.pure,
             output_values=values_of(len(weights) if outputs is None else outputs),
             input_values=values_of(len(weights[0]) if inputs is None else inputs),
         )
@@ -431,11 +487,21 @@ class Table:
         set_fields(
             mechanism,
             law=law,
-            privacy=privacy,
+            promise=privacy,
             output_values=law.outputs,
             input_values=Counts(0, law.n),
         )
         return mechanism
+
+    @property
+    def privacy(self) -> Privacy:
+        """The claim, where it is of epsilon alone; raises NotPure where it has a delta."""
+        if isinstance(self.promise, ApproximatePrivacy):
+            raise NotPure(
+                f"this mechanism promises {self.promise!r}, a delta besides its epsilon, which does"
+                " not do here; its attribute promise is what it claims"
+            )
+        return self.promise
 
     @property
     def closed(self) -> Law | None:
@@ -478,12 +544,12 @@ class Table:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.law is not None:
-            return Table.from_law, (self.law, self.privacy)
+            return Table.from_law, (self.law, self.promise)
         make = partial(Table.from_weights, outputs=self.output_values, inputs=self.input_values)
         return make, (
             self.weights,
             self.denominator,
-            self.privacy,
+            self.promise,
         )
 
     @property
@@ -520,16 +586,33 @@ class Table:
         """Return the exact worst ratio over outputs and neighbouring inputs, and where it is found.
 
         It is computed from the thresholds of `sampler` that `release` compares random words with.
+        Of a claim with a delta it is a `DeltaAudit`, with the exact delta as well.
         """
         return self._audit
 
     @cached_property
     def _audit(self) -> Audit:
+        audit, promise = self._audit_of_ratios, self.promise
+        if not isinstance(promise, ApproximatePrivacy):
+            return audit
+        # What is drawn decides, as for ratios; the numbers of a column add up to the same in all.
+        columns = list(zip(*self.sampler.weights, strict=True))
+        total, worst = sum(columns[0]), (Fraction(0), audit.inputs)
+        for first, second in promise.pairs(self.inputs).tolist():
+            for j, k in ((first, second), (second, first)):
+                delta = promise.delta_between(columns[j], columns[k], total)
+                worst = max(worst, (delta, (j, k)), key=lambda found: found[0])
+        return DeltaAudit(
+            **vars(audit), delta=worst[0], allowed_delta=promise.delta, worst=worst[1]
+        )
+
+    @property
+    def _audit_of_ratios(self) -> Audit:
         if self.closed is not None:
-            return Audit(self.closed.ratio, 1 / self.privacy.alpha, 0, (0, 1))
-        pairs = self.privacy.pairs(self.inputs).tolist()
-        distances = self.privacy.distances(self.inputs).tolist()
-        alpha, least = self.privacy.alpha, min(distances, default=1)
+            return Audit(self.closed.ratio, 1 / self.promise.alpha, 0, (0, 1))
+        pairs = self.promise.pairs(self.inputs).tolist()
+        distances = self.promise.distances(self.inputs).tolist()
+        alpha, least = self.promise.alpha, min(distances, default=1)
         # Ratios at different distances d are compared relative to what each is allowed.
         scale = {d: (alpha ** (d - least)).as_integer_ratio() for d in set(distances)}
         compared = [(*pair, *scale[d], d) for pair, d in zip(pairs, distances, strict=True)]
@@ -631,7 +714,7 @@ class Table:
 
     @property
     def _about(self) -> tuple[object, ...]:
-        return self.privacy, self.output_values, self.input_values
+        return self.promise, self.output_values, self.input_values
 
 
 class LawSampler:
@@ -664,7 +747,7 @@ class LawSampler:
 
 def _require_fitting(table: Table) -> None:
     """Raise InvalidMechanism for values that do not fit the table, its privacy, or each other."""
-    outputs, inputs, neighbours = table.output_values, table.input_values, table.privacy.neighbours
+    outputs, inputs, neighbours = table.output_values, table.input_values, table.promise.neighbours
     rows, columns = len(table.weights), len(table.weights[0])
     if not table.bounded:
         raise InvalidMechanism("the outputs of a table are not all integers")

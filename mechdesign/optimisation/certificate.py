@@ -16,6 +16,7 @@ from math import lcm
 from operator import index
 from types import MappingProxyType
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import brief, exact, set_fields
 from mechdesign.exceptions import MechanismError
 from mechdesign.losses import L0, Loss
@@ -23,7 +24,6 @@ from mechdesign.lp.basis import Program
 from mechdesign.mechanism.table import Table
 from mechdesign.optimisation.formulation import mechanism_program
 from mechdesign.optimisation.theory import closed_form
-from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
 
 
@@ -56,7 +56,7 @@ class Certificate:
 
     Attributes
     ----------
-    privacy : Privacy
+    privacy : Privacy or ApproximatePrivacy
         The privacy that every competing mechanism has.
     loss : Loss
         What they are compared by.
@@ -72,7 +72,7 @@ class Certificate:
         `mechdesign.optimisation.theory.closed_form`, for L0 and this n.
     """
 
-    privacy: Privacy
+    privacy: Promise
     loss: Loss
     properties: tuple[Property, ...]
     objective: Fraction
@@ -120,19 +120,15 @@ class Certificate:
             return Verification(False, str(error))
 
     def _verified(self, mechanism: Table) -> Verification:
-        if mechanism.privacy != self.privacy:
+        if mechanism.promise != self.privacy:
             return Verification(
                 False,
                 f"the certificate is about {self.privacy!r}, the mechanism claims"
-                f" {mechanism.privacy!r}",
+                f" {mechanism.promise!r}",
             )
         audit = mechanism.audit()
         if not audit.holds:
-            return Verification(
-                False,
-                f"not private: ratio {brief(audit.ratio, 12)} at output {audit.output}, inputs"
-                f" {audit.inputs}",
-            )
+            return Verification(False, audit.failure)
         for item in self.properties:
             if not item.holds(mechanism):
                 return Verification(False, f"the mechanism lacks the property {item.text}")
@@ -162,7 +158,7 @@ class Certificate:
         if mechanism.closed is not None and not self.multipliers:
             if self.loss != L0():
                 raise ValueError(f"nothing is known of {self.loss!r} without multipliers")
-            return closed_form(mechanism.closed.n, self.privacy, self.properties).bound
+            return closed_form(mechanism.closed.n, self.privacy.pure, self.properties).bound
         program = mechanism_program(
             mechanism.output_values,
             mechanism.input_values,

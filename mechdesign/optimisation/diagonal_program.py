@@ -31,13 +31,13 @@ from typing import TypeAlias
 import numpy as np
 from flint import fmpq, nmod_mat
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import Floats, Integers
 from mechdesign.lp.basis import ONE, ZERO, Program, reduce_by_symmetry, to_fmpq, to_fraction
 from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import Table
 from mechdesign.optimisation.certificate import Certificate
 from mechdesign.optimisation.formulation import mechanism_program, reflection
-from mechdesign.privacy import Privacy
 from mechdesign.requirements import Inequality, Linear
 
 # The names of groups of constraints that a stated program may have.
@@ -64,7 +64,7 @@ class DiagonalProgram:
     alpha: Fraction  # that of the privacy between adjacent counts, below 1
 
     @classmethod
-    def of(cls, stated: Program, size: int, privacy: Privacy) -> DiagonalProgram | None:
+    def of(cls, stated: Program, size: int, privacy: Promise) -> DiagonalProgram | None:
         """Return that of a program of `mechanism_program` with ``size`` outputs, if it has one."""
         # None where it has another loss, other properties, neighbours other than adjacent counts,
         # or a symmetry that its loss has not.
@@ -72,6 +72,7 @@ class DiagonalProgram:
         if (
             size < 2
             or stated.variables != size**2
+            or privacy.delta
             or privacy.neighbours != "adjacent"
             or privacy.alpha == 1
             or not names <= _STATED
@@ -335,7 +336,7 @@ def is_unique(table: Table, certificates: Iterable[Certificate]) -> bool:
         zero |= {v for v, cost in reached.items() if cost > 0}
         equations += [equation for equation, _ in tight]
         equations.append(dict(enumerate(program.cost)))
-        image = reflection(table.outputs, table.inputs, program.variables)
+        image = reflection(table.outputs, table.inputs, program.variables, certificate.privacy)
         symmetric = reduce_by_symmetry(program, image) is not None
     cells = [weight for row in table.weights for weight in row]
     if symmetric and cells == cells[::-1]:

@@ -1,7 +1,9 @@
 """The linear program of a mechanism: privacy, loss and properties as exact linear constraints.
 
 Variable ``i * inputs + j`` is P[i, j]; a worst-case loss adds one more, the largest expected cost,
-at the end. Nothing here depends on how a program is solved.
+at the end. Privacy with a delta adds a slack for each output and each two neighbours, both ways:
+after the entries, slack (pair, direction, i) is at least P[i, j] - P[i, j'] / alpha, and those of
+two neighbours one way add up to delta at most. Nothing here depends on how a program is solved.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.approximate_privacy import ApproximatePrivacy, Promise
 from mechdesign.base import Floats, Integers
 from mechdesign.losses import Loss
 from mechdesign.lp.basis import Places, Program
@@ -29,7 +32,7 @@ PRIVACY = "privacy"  #: The kind of the constraints that state privacy.
 def mechanism_program(
     outputs: Values | int,
     inputs: Values | int,
-    privacy: Privacy,
+    privacy: Promise,
     loss: Loss,
     properties: Iterable[Property],
 ) -> Program:
@@ -49,31 +52,58 @@ def mechanism_program(
         flat = tuple(
             cost * weight for row in costs for cost, weight in zip(row, weights, strict=True)
         )
-        return Program(flat, tuple(groups))
-    largest = at.size
+        return Program(flat + (Fraction(0),) * slacks_of(at, privacy).size, tuple(groups))
+    largest = at.size + slacks_of(at, privacy).size
     for j in range(size):
         cells = np.append(at[:, j], largest)[None, :]
         coefficients = (*(-row[j] * weights[j] for row in costs), Fraction(1))
         groups += _named(f"worst case {j}", [Constraints(cells, coefficients, Fraction(0), False)])
-    return Program((Fraction(0),) * at.size + (Fraction(1),), tuple(groups))
+    return Program((Fraction(0),) * largest + (Fraction(1),), tuple(groups))
 
 
 def stated_constraints(
-    at: IndexTable, privacy: Privacy, properties: Iterable[Property]
+    at: IndexTable, privacy: Promise, properties: Iterable[Property]
 ) -> list[Constraints]:
     """The named constraints of `mechanism_program`, without those of a worst-case loss."""
     wanted = irredundant(properties, at.aligned)
     groups = list(_named("column sums", [Constraints.equal_to(at.T, 1)]))
     row_monotone = at.aligned and any(p.short == "RM" for p in wanted)
-    distances = np.unique(privacy.distances(at.inputs.size)).tolist()
-    groups += _named(
-        "privacy",
-        [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
-    )
+    if isinstance(privacy, ApproximatePrivacy):
+        groups += _named("privacy", _with_slacks(at, privacy))
+    else:
+        distances = np.unique(privacy.distances(at.inputs.size)).tolist()
+        groups += _named(
+            "privacy",
+            [privacy_constraints(at, privacy, row_monotone, distance) for distance in distances],
+        )
     for item in wanted:
         alone = sum(other.short == item.short for other in wanted) == 1
-        groups += _named(item.short if alone else item.text, item.constraints(at, privacy))
+        groups += _named(item.short if alone else item.text, item.constraints(at, privacy.pure))
     return groups
+
+
+def slacks_of(at: IndexTable, privacy: Promise) -> Integers:
+    """Return the numbers of the slacks of privacy with a delta: shape (pairs, 2, outputs).
+
+    Along the second axis are the two directions, of the smaller input first. Without a delta there
+    are none.
+    """
+    outputs, inputs = at.shape
+    pairs = privacy.pair_count(inputs) if isinstance(privacy, ApproximatePrivacy) else 0
+    return at.size + np.arange(pairs * 2 * outputs).reshape(pairs, 2, outputs)
+
+
+def _with_slacks(at: IndexTable, privacy: ApproximatePrivacy) -> list[Constraints]:
+    """Return the constraints of privacy with a delta."""
+    pairs, slacks = privacy.pairs(at.inputs.size), slacks_of(at, privacy)
+    columns = at[:].T
+    mine = columns[pairs]  # of shape (pairs, 2, outputs), as the slacks
+    # Times alpha, so that no coefficient is large: alpha slack >= alpha P[i, j] - P[i, j']
+    cells = np.stack([mine[:, ::-1], mine, slacks], axis=-1).reshape(-1, 3)
+    alpha = privacy.alpha
+    stated = Constraints(cells, (Fraction(1), -alpha, alpha), Fraction(0), False)
+    sums = Constraints.sum_at_most(slacks.reshape(-1, len(at)), privacy.delta)
+    return [replace(group, kind=PRIVACY) for group in (stated, sums)]
 
 
 def privacy_constraints(
@@ -100,11 +130,24 @@ def privacy_constraints(
     return replace(constraints, kind=PRIVACY)
 
 
-def reflection(outputs: int, inputs: int, variables: int) -> Integers:
+def reflection(
+    outputs: int, inputs: int, variables: int, privacy: Promise | None = None
+) -> Integers:
     """Return the central symmetry P[i, j] <-> P[n-i, n-j] (eq. 6.9), permuting variables."""
-    # Variables of the program beyond the entries follow these, and stay.
+    # Variables of the program beyond the entries follow these, and stay, but for the slacks of
+    # privacy with a delta. They go with the two inputs that they are about.
     size = outputs * inputs
-    return np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
+    image = np.concatenate([np.arange(size)[::-1], np.arange(size, variables)])
+    if not isinstance(privacy, ApproximatePrivacy):
+        return image
+    slacks = slacks_of(IndexTable(outputs, inputs), privacy)
+    number = {pair: k for k, pair in enumerate(map(tuple, privacy.pairs(inputs).tolist()))}
+    for (j, k), pair in number.items():
+        # Where the neighbours are not symmetric, the slacks stay: the program is not, either.
+        opposite = number.get((inputs - 1 - k, inputs - 1 - j))
+        if opposite is not None:
+            image[slacks[pair]] = slacks[opposite, ::-1, ::-1]
+    return image
 
 
 def _named(name: str, groups: Iterable[Constraints]) -> list[Constraints]:
@@ -196,9 +239,15 @@ class Compact:
 
 
 def compact(
-    program: Program, outputs: int, inputs: int, privacy: Privacy, row_monotone: bool
+    program: Program, outputs: int, inputs: int, privacy: Promise, row_monotone: bool
 ) -> Compact:
     """Return the shorter form of a program of `mechanism_program`, which had these arguments."""
+    if isinstance(privacy, ApproximatePrivacy):
+        # Nothing is implied by chains, whose deltas add up, nor by an auxiliary variable.
+        everything = tuple(np.arange(len(group.cells)) for group in program.constraints)
+        image = reflection(outputs, inputs, program.variables, privacy)
+        sizes = np.ones(program.variables)
+        return Compact(program, image, program, everything, (), inputs, sizes, privacy.alpha, None)
     distance = _distances(privacy, inputs)
     needed = _unchained(distance) if privacy.alpha < 1 else _connecting(distance)
     cliques = _cliques(distance, needed) if privacy.alpha < 1 and not row_monotone else []

@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import brief, set_fields
 from mechdesign.exceptions import Infeasible, SolverFailure
 from mechdesign.lp.basis import Program, unreduced
@@ -25,8 +26,12 @@ from mechdesign.lp.exact_solution import certify
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Values
 from mechdesign.optimisation.certificate import Verification, dual_bound, exact_multipliers
-from mechdesign.optimisation.formulation import PRIVACY, compact, stated_constraints
-from mechdesign.privacy import Privacy
+from mechdesign.optimisation.formulation import (
+    PRIVACY,
+    compact,
+    slacks_of,
+    stated_constraints,
+)
 from mechdesign.properties import Property, irredundant
 
 
@@ -38,7 +43,7 @@ class Request:
     ----------
     outputs, inputs : Values
         What the rows and the columns of its table stand for.
-    privacy : Privacy
+    privacy : Privacy or ApproximatePrivacy
         Also where privacy is not asked for: properties may depend on it.
     properties : tuple of Property
         Those asked for.
@@ -48,7 +53,7 @@ class Request:
 
     outputs: Values
     inputs: Values
-    privacy: Privacy
+    privacy: Promise
     properties: tuple[Property, ...]
     private: bool = True
 
@@ -65,15 +70,16 @@ class Request:
 
     @property
     def variables(self) -> int:
-        """The number of variables of the constraints: the entries of the table."""
-        return self.outputs.size * self.inputs.size
+        """The number of variables of the constraints: the entries of the table, and slacks."""
+        at = IndexTable(self.outputs, self.inputs)
+        return at.size + slacks_of(at, self.privacy).size
 
-    def refusal(self, possible: Privacy | None, impossible: Privacy | None) -> str:
+    def refusal(self, possible: Promise | None, impossible: Promise | None) -> str:
         """Say that no mechanism meets the request, and from which privacy on one does.
 
         Parameters
         ----------
-        possible, impossible : Privacy or None
+        possible, impossible : Privacy, ApproximatePrivacy or None
             As of `Incompatible`.
 
         Returns
@@ -82,7 +88,8 @@ class Request:
         """
         names, anyhow, remedy = [item.text for item in self.properties], ", at any epsilon", ""
         if impossible is not None:
-            names.append(f"privacy at epsilon {self.privacy.epsilon:.6g}")
+            besides = f", delta {brief(self.privacy.delta)}" if self.privacy.delta else ""
+            names.append(f"privacy at epsilon {self.privacy.epsilon:.6g}{besides}")
             anyhow, refused = "", f"{impossible.epsilon:.6g}"
             if possible is not None:
                 remedy = (
@@ -149,10 +156,10 @@ class Incompatible(Infeasible):
         and sum to 1 is no requirement.
     proof : FarkasProof
         That no mechanism meets them.
-    possible : Privacy or None
+    possible : Privacy, ApproximatePrivacy or None
         The strongest privacy found at which some mechanism meets all that was asked for (proved).
         None: none was found up to an epsilon of 10, or privacy is not part of the conflict.
-    impossible : Privacy or None
+    impossible : Privacy, ApproximatePrivacy or None
         The weakest privacy found at which none does (proved). None: privacy is not part of the
         conflict. The epsilons of both are usually six digits long, and the last digits differ by 1.
     """
@@ -160,8 +167,8 @@ class Incompatible(Infeasible):
     def __init__(
         self,
         proof: FarkasProof,
-        possible: Privacy | None = None,
-        impossible: Privacy | None = None,
+        possible: Promise | None = None,
+        impossible: Promise | None = None,
     ) -> None:
         self.proof, self.possible, self.impossible = proof, possible, impossible
         self.conflict = proof.request.requirements
@@ -294,7 +301,7 @@ def smallest_conflict(request: Request) -> FarkasProof:
         corrections.append(frozenset(everything) - chosen)
 
 
-def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
+def critical_privacy(proof: FarkasProof) -> tuple[Promise | None, Promise]:
     """Return the strongest privacy at which a request can be met, and the weakest at which not.
 
     Both are proved. Their epsilons follow each other among the numbers of six significant digits,
@@ -306,8 +313,7 @@ def critical_privacy(proof: FarkasProof) -> tuple[Privacy | None, Privacy]:
     up, down = Context(_DIGITS, ROUND_CEILING), Context(_DIGITS, ROUND_FLOOR)
 
     def at(epsilon: Decimal) -> Request:
-        privacy = Privacy.from_epsilon(epsilon, request.privacy.neighbours)
-        return replace(request, privacy=privacy)
+        return replace(request, privacy=request.privacy.at(epsilon))
 
     low = max(down.create_decimal(Decimal(request.privacy.epsilon)), _LEAST_EPSILON)
     high: Decimal | None = None

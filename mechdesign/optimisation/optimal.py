@@ -11,9 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from mechdesign.accounting.promises import ApproximateDP
+from mechdesign.approximate_privacy import ApproximatePrivacy, Promise
 from mechdesign.base import ProgressMeter, Rational, whole
 from mechdesign.convex.certificate import ConvexCertificate
-from mechdesign.exceptions import CertificateRejected, SolverFailure, TooLarge
+from mechdesign.exceptions import CertificateRejected, NotPure, SolverFailure, TooLarge
 from mechdesign.losses import L0, L2, Loss
 from mechdesign.lp.basis import Program, reduce_by_symmetry, unreduced
 from mechdesign.mechanism.closed_form import SMALL, FairLaw, GeometricLaw, Law
@@ -25,6 +27,8 @@ from mechdesign.optimisation.formulation import Compact, compact, mechanism_prog
 from mechdesign.optimisation.theory import closed_form
 from mechdesign.privacy import Privacy
 from mechdesign.properties import SEVEN, Property, PropertyLike, irredundant, resolve
+
+_SECONDS_OF_SLACKS = 5.0  # of a design with a delta that has 8,000 slacks
 
 #: The most seconds and bytes that a design may be expected to take.
 _SECONDS, _BYTES = 86400, 1 << 34
@@ -75,7 +79,7 @@ class Design:
 
 def design(
     n: int | Values,
-    privacy: Privacy | float | Rational,
+    privacy: Promise | ApproximateDP | float | Rational,
     loss: Loss | None = None,
     properties: Iterable[PropertyLike] = (),
     *,
@@ -100,9 +104,12 @@ def design(
     n : int, Counts or CountPairs
         The largest count, the number of respondents: at least 0; the table is (n+1) x (n+1). Or
         what the inputs are: `Counts` from 0, or `CountPairs`.
-    privacy : Privacy, float, Fraction, int, str or Decimal
+    privacy : Privacy, ApproximatePrivacy, ApproximateDP, float, Fraction, int, str or Decimal
         Or its epsilon, between counts that differ by one: see `Privacy.of`. Of pairs of counts
         "adjacent" are those in which one count differs by one, and a distance k is that of both.
+        With a delta, `ApproximateDP` is between counts that differ by one, and `ApproximatePrivacy`
+        between any; the program is that of the whole table with two slacks for each entry and
+        neighbour.
     loss : Loss, optional
         `L0()` unless given.
     properties : iterable of Property, type or str, optional
@@ -158,7 +165,7 @@ def design(
     >>> d.certificate.objective, d.certificate.gap
     (Fraction(52, 81), Fraction(0, 1))
     """
-    privacy = Privacy.of(privacy)
+    privacy = _promised(privacy)
     if objective is not None and loss is not None:
         raise TypeError("give a loss or an objective, not both")
     inputs, loss, wanted = checked(n, loss, properties)
@@ -167,11 +174,11 @@ def design(
         raise TypeError(f"outputs must be Values, such as Counts(-5, 25), got {outputs!r:.60}")
     plain = objective is None and constraints is None
     aligned = outputs == inputs and isinstance(inputs, Counts)
-    if plain and aligned and not canonical:
+    if plain and aligned and not canonical and isinstance(privacy, Privacy):
         known = by_closed_form(inputs.size - 1, privacy, loss, wanted)
         if known is not None and known.certificate is not None:
             return Design(known, known.certificate)
-    adjacent = privacy.neighbours == "adjacent" and privacy.alpha < 1
+    adjacent = privacy.neighbours == "adjacent" and privacy.alpha < 1 and not privacy.delta
     method: Method = "chains" if plain and aligned and adjacent else "whole table"
     if not however_large:
         only_diagonal = plain and _only_diagonal(privacy, loss, wanted)
@@ -188,9 +195,7 @@ def design(
         statement = stated(loss if objective is None else objective, constraints, outputs, inputs)
         wanted = statement.properties(wanted)
         if statement.loss is None or statement.constraints:
-            if canonical:
-                raise ValueError("only designs by linear programs have canonical ones")
-            mechanism, proof = minimised(statement, privacy, wanted)
+            mechanism, proof = minimised(statement, _for_convex(privacy, canonical), wanted)
             return Design(mechanism, proof.linear, convex=proof)
         loss = statement.loss
     with ProgressMeter(f"design n = {inputs.size - 1}", shown=progress) as meter:
@@ -243,7 +248,9 @@ def design(
 
 def _in_closed_form(mechanism: Mechanism) -> Mechanism:
     """Return the closed form of a mechanism whose table is that of GM or of EM, or itself."""
-    n, privacy = mechanism.inputs - 1, mechanism.privacy
+    n, privacy = mechanism.inputs - 1, mechanism.promise
+    if isinstance(privacy, ApproximatePrivacy):
+        return mechanism
     if not 0 < n <= SMALL or privacy.neighbours != "adjacent" or privacy.alpha == 1:
         return mechanism
     laws: tuple[Law, ...] = GeometricLaw(n, privacy.alpha), FairLaw(n, privacy.alpha)
@@ -273,7 +280,7 @@ def _canonical(first: Design, progress: bool, however_large: bool) -> Design:
     mechanism, certificate = first.mechanism, first.certificate
     second = design(
         mechanism.input_values,
-        mechanism.privacy,
+        mechanism.promise,
         L2(prior=certificate.loss.prior),
         [*certificate.properties, *no_worse(mechanism, certificate)],
         outputs=mechanism.output_values,
@@ -292,7 +299,7 @@ def _canonical(first: Design, progress: bool, however_large: bool) -> Design:
 
 
 def _by_diagonal(
-    program: Program, size: int, privacy: Privacy, progress: Callable[[str], None] | None
+    program: Program, size: int, privacy: Promise, progress: Callable[[str], None] | None
 ) -> tuple[list[list[Fraction]], _Multipliers] | None:
     """Return the optimal table and its proof by the program of the diagonal, if it applies."""
     # None also where it fails, and for few counts, where the whole table's is solved as quickly.
@@ -347,7 +354,28 @@ def checked(
     return n, loss, wanted
 
 
-def _between(inputs: Values, privacy: Privacy) -> Privacy:
+def _for_convex(privacy: Promise, canonical: bool) -> Privacy:
+    """Return the privacy, and refuse what convex programs that are not linear cannot do."""
+    if canonical:
+        raise ValueError("only designs by linear programs have canonical ones")
+    if isinstance(privacy, ApproximatePrivacy):
+        raise NotPure(
+            "objectives and constraints that are not linear are for a promise without a delta, got"
+            f" {privacy!r}: take a loss, and linear constraints"
+        )
+    return privacy
+
+
+def _promised(privacy: Promise | ApproximateDP | float | Rational) -> Promise:
+    """Return what a table has to promise; without a delta, if that is 0."""
+    if isinstance(privacy, ApproximateDP):
+        privacy = privacy.between("adjacent")
+    if isinstance(privacy, ApproximatePrivacy):
+        return privacy if privacy.delta else privacy.pure
+    return Privacy.of(privacy)
+
+
+def _between(inputs: Values, privacy: Promise) -> Promise:
     """The privacy, with the neighbours of pairs of counts listed."""
     neighbours = privacy.neighbours
     if not isinstance(inputs, CountPairs) or not (
@@ -355,13 +383,14 @@ def _between(inputs: Values, privacy: Privacy) -> Privacy:
     ):
         return privacy
     listed = inputs.neighbours(1 if neighbours == "adjacent" else neighbours)
-    return Privacy(alpha=privacy.alpha, neighbours=listed or "all")  # none: a single pair, 0,0
+    return privacy.between(listed or "all")  # none: a single pair, 0,0
 
 
-def _only_diagonal(privacy: Privacy, loss: Loss, wanted: Iterable[Property]) -> bool:
+def _only_diagonal(privacy: Promise, loss: Loss, wanted: Iterable[Property]) -> bool:
     """Whether `DiagonalProgram` is expected to solve the program."""
     plain = loss == L0(prior=loss.prior) and set(wanted) <= set(SEVEN)
-    return plain and privacy.neighbours == "adjacent" and privacy.alpha < 1
+    adjacent = privacy.neighbours == "adjacent" and privacy.alpha < 1
+    return plain and adjacent and not privacy.delta
 
 
 _TRY = "however_large=True, --however-large: try"
@@ -379,7 +408,7 @@ def expected_seconds(n: int, method: Method) -> float:
 def refuse_huge(
     outputs: int,
     inputs: int,
-    privacy: Privacy,
+    privacy: Promise,
     method: Method = "whole table",
     remedy: str = "",
 ) -> None:
@@ -389,5 +418,9 @@ def refuse_huge(
     size = max(outputs, limited)
     seconds = expected_seconds(size, method)
     memory = 4000 * size**2 + 150 * size * privacy.pair_count(limited)
+    if privacy.delta:
+        # The dense part of the exact solution has a row for each slack that is above 0
+        slacks = 2 * outputs * privacy.pair_count(limited)
+        seconds, memory = _SECONDS_OF_SLACKS * (slacks / 8000) ** 4, memory + 100 * slacks
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory, remedy)

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from mechdesign.approximate_privacy import Promise
 from mechdesign.base import brief, exact, set_fields, shown, whole
 from mechdesign.lp.basis import Program
 from mechdesign.lp.constraints import Constraints
@@ -193,7 +194,7 @@ class PerturbationRequest(Request):
         """The number of variables, slacks among them."""
         return self.size
 
-    def refusal(self, possible: Privacy | None, impossible: Privacy | None) -> str:
+    def refusal(self, possible: Promise | None, impossible: Promise | None) -> str:
         """Say which rules no noise meets.
 
         Parameters

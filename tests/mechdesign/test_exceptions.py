@@ -19,6 +19,7 @@ from mechdesign import (
     InvalidTable,
     MechanismError,
     NoRows,
+    NotPure,
     NotSquare,
     NoUnbiasedEstimate,
     PrivacyViolation,
@@ -26,6 +27,7 @@ from mechdesign import (
     TooLarge,
 )
 from mechdesign.exceptions import (
+    DeltaViolation,
     DiskFull,
     IrregularFile,
     TooFewReports,
@@ -38,6 +40,7 @@ BIG = 10**400
 
 ERRORS = [
     CertificateRejected("a reason"),
+    DeltaViolation(Fraction(1, 3), Fraction(1, 4), (0, 1), Fraction(3), Fraction(2), 0),
     DiskFull("a.json"),
     IrregularFile("pipe"),
     InexactNumber("alpha", 0.9),
@@ -54,6 +57,7 @@ ERRORS = [
     InvalidTable("line 3"),
     MechanismError(),
     NoRows("no rows"),
+    NotPure("a delta"),
     NotSquare("2 x 3"),
     NoUnbiasedEstimate("rank 2"),
     PrivacyViolation(Fraction(3), Fraction(2), 0, (0, 1)),

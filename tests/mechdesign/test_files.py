@@ -144,9 +144,9 @@ def swap_rows(content: dict[str, Any]) -> None:
         (lambda c: c.pop("certificate"), InvalidFile, "certificate"),
         (lambda c: c.update(version=2), InvalidFile, "key 'inputs' is missing"),
         (
-            lambda c: c.update(version=5),
+            lambda c: c.update(version=6),
             InvalidFile,
-            "version 5, this library reads version 1, 2, 3, 4",
+            "version 6, this library reads version 1, 2, 3, 4, 5",
         ),
         (lambda c: c.update(format="else"), InvalidFile, "not a mechanism file"),
         (lambda c: c["certificate"].update(objective="1/2"), CertificateRejected, "loss is"),
