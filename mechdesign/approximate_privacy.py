@@ -27,8 +27,8 @@ class ApproximatePrivacy:
     alpha : Fraction, int, str or Decimal
         An exact rational in (0, 1]; for an epsilon see `from_epsilon`.
     delta : Fraction, int, str or Decimal
-        An exact rational of at least 0 and below 1. A table with a delta of 0 promises the
-        `Privacy` that is ``pure``.
+        An exact rational of 0 to 1. A table with a delta of 0 promises the `Privacy` that is
+        ``pure``; 1 promises nothing.
     neighbours : str, int, or iterable of pairs of int, default "adjacent"
         As of `Privacy`, but for a `Metric`: what delta is at a distance, it does not say.
 
@@ -54,8 +54,8 @@ class ApproximatePrivacy:
         neighbours: Neighbours | Iterable[tuple[int, int]] = "adjacent",
     ) -> None:
         pure, allowed = Privacy(alpha=alpha, neighbours=neighbours), exact(delta, "delta")
-        if not 0 <= allowed < 1:
-            raise ValueError(f"delta is at least 0 and below 1, got {brief(allowed, 12)}")
+        if not 0 <= allowed <= 1:
+            raise ValueError(f"delta is 0 to 1, got {brief(allowed, 12)}")
         if isinstance(pure.neighbours, Metric):
             raise ValueError(
                 "a metric allows epsilon once for each unit of distance, and says nothing of delta:"

@@ -33,7 +33,13 @@ from mechdesign.cli.options import (
     say,
     warn_of_epsilon,
 )
-from mechdesign.cli.perturbation_commands import SUFFIXES, print_disclosure
+from mechdesign.cli.perturbation_commands import (
+    CELL_KEYS,
+    SUFFIXES,
+    disclosure_in,
+    plot_disclosure,
+    print_disclosure,
+)
 from mechdesign.exceptions import InexactNumber, InvalidTable, PrivacyViolation
 from mechdesign.losses import L0, Costs, Loss, Power
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors, compare
@@ -42,7 +48,8 @@ from mechdesign.mechanism.mechanism import Mechanism, release_column
 from mechdesign.mechanism.table import DeltaAudit
 from mechdesign.mechanism.values import Bands, CountPairs, Counts, Values
 from mechdesign.optimisation.optimal import checked, design
-from mechdesign.privacy import Metric, Neighbours
+from mechdesign.perturbation import Disclosure
+from mechdesign.privacy import Metric, Neighbours, Privacy
 from mechdesign.properties import SEVEN, OutputRatio
 
 # ------------------------------------------------------------------------------------------------
@@ -50,6 +57,8 @@ from mechdesign.properties import SEVEN, OutputRatio
 
 
 _RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10})", re.ASCII)
+_EVEN = Privacy(alpha=1)  # the claim of perturbation tables that are drawn: delta alone
+_DRAWN = 50  # counts of a perturbation table that are drawn, at most
 _BAND = re.compile(r"(-?[0-9]{1,10})(?:-(-?[0-9]{1,10}))?", re.ASCII)
 _POWER = re.compile(r"L(-?[0-9][0-9./e]*)", re.ASCII)
 _LARGEST = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -341,24 +350,40 @@ def _describe(mechanism: Mechanism, prior: Sequence[Fraction] | None = None) -> 
         say(f"certificate  {mechanism.certificate}")
 
 
-_CELL_KEYS = """
---threshold N [int]  of perturbation tables: outputs below it are not published (default 0; that of
-    cell_key_perturbation is 10)
---protected C [int]  of perturbation tables: the least count that is compared with the next one; 1
-    where it may be seen that a count is 0 (default 0)
-"""
-
-
-def _perturbation(options: argparse.Namespace, **how: bool) -> bool:
-    """Print what a perturbation table reveals, if the file is text; whether it is."""
+def _perturbation(options: argparse.Namespace, **how: bool) -> Disclosure | None:
+    """Print what a perturbation table reveals, if the file is text, and return that."""
     if options.file.suffix not in SUFFIXES:
-        if options.threshold is not None or options.protected is not None:
-            raise ValueError(
-                "--threshold and --protected are for perturbation tables: .csv or .txt"
-            )
-        return False
-    print_disclosure(options.file, options.threshold or 0, options.protected or 0, **how)
-    return True
+        _refuse_cell_keys(options)
+        return None
+    found = disclosure_in(options.file, options)
+    print_disclosure(found, **how)
+    return found
+
+
+def _refuse_cell_keys(options: argparse.Namespace) -> None:
+    """Raise ValueError for options of perturbation tables where there is none."""
+    if any(each is not None for each in (options.threshold, options.protected, options.empty_key)):
+        raise ValueError(
+            "--threshold, --protected and --empty-key are for perturbation tables: .csv or .txt"
+        )
+
+
+def _mechanisms(
+    options: argparse.Namespace, largest: int | None = None, privacy: Privacy = _EVEN
+) -> dict[str, Mechanism]:
+    """Return the mechanisms in files; of perturbation tables one cell, for counts to a largest."""
+    found = dict[str, Mechanism]()
+    for path in options.files:
+        if path.suffix in SUFFIXES:
+            cell = disclosure_in(path, options)
+            last = min(cell.table.largest, _DRAWN) if largest is None else largest
+            mechanism = cell.mechanism(last, privacy)
+        else:
+            mechanism = Mechanism.load(path)
+        found[printable(str(path))] = mechanism
+    if not any(path.suffix in SUFFIXES for path in options.files):
+        _refuse_cell_keys(options)
+    return found
 
 
 @command(
@@ -367,7 +392,7 @@ def _perturbation(options: argparse.Namespace, **how: bool) -> bool:
     " of a perturbation table, what it reveals",
     "audit wm.json",
     "file [file]  .json; or .csv, .txt: a perturbation table of cell keys",
-    _CELL_KEYS,
+    CELL_KEYS,
 )
 def run_audit(options: argparse.Namespace) -> int:
     if _perturbation(options):
@@ -396,7 +421,9 @@ _PROGRAMS = 256  # above it `compare` leaves out what a program would have to fi
     "compare --n 8 --alpha 9/10 wm.json",
     "--n N [int, required]  number of respondents; counts are 0 .. n",
     PRIVACY,
-    "files [file, repeated, optional]  mechanisms to add to the table",
+    "files [file, repeated, optional]  mechanisms to add to the table: .json; or .csv, .txt: a cell"
+    " of a perturbation table",
+    CELL_KEYS,
     PRIOR,
     _LOSS,
     PROPERTIES,
@@ -424,7 +451,7 @@ def run_compare(options: argparse.Namespace) -> None:
         within = f" beyond {options.distance}" if options.distance else ""
         worst = "worst " if options.worst_case else ""
         asked[f"{worst}{title}{within}"] = loss_of(options, counts, counts)
-    table |= {str(path): Mechanism.load(path) for path in options.files}
+    table |= _mechanisms(options, options.n, Privacy(alpha=alpha))
     compared = compare(table, prior, losses=asked, properties=properties_of(options))
     print(f"for {'uniformly distributed counts' if prior is None else 'counts from the prior'}")
     print(compared)
@@ -435,17 +462,18 @@ def run_compare(options: argparse.Namespace) -> None:
     "draw mechanism files",
     "plot wm.json --kind errors --out errors.png",
     """
-    files [file, repeated]
+    files [file, repeated]  .json; or .csv, .txt: a cell of a perturbation table, for counts to 50
     --kind [heatmap|errors|tail, default heatmap]  the table; the distribution of errors; or the
         chance of an error above d, for uniform inputs
     --out FILE [.png .pdf .svg, required]
     """,
+    CELL_KEYS,
     FORCE,
 )
 def run_plot(options: argparse.Namespace) -> None:
     from mechdesign import plot
 
-    mechanisms = {printable(str(path)): Mechanism.load(path) for path in options.files}
+    mechanisms = _mechanisms(options)
     if options.kind == "heatmap":
         figure = plot.heatmaps(mechanisms)
     else:
@@ -464,7 +492,7 @@ def run_plot(options: argparse.Namespace) -> None:
     "file [file]  the mechanism, or a released table of counts (.json); or a perturbation table of"
     " cell keys (.csv, .txt)",
     PRIOR,
-    _CELL_KEYS,
+    CELL_KEYS,
     """
     --json  print JSON: exact fractions beside decimals
     --plot FILE [.png .pdf .svg]  draw one page
@@ -472,9 +500,12 @@ def run_plot(options: argparse.Namespace) -> None:
     FORCE,
 )
 def run_explain(options: argparse.Namespace) -> None:
-    if options.file.suffix in SUFFIXES and (options.plot is not None or options.prior is not None):
-        raise ValueError("--plot and --prior are for the file of one mechanism")
-    if _perturbation(options, words=True, as_json=options.json):
+    if options.file.suffix in SUFFIXES and options.prior is not None:
+        raise ValueError("--prior is for the file of one mechanism")
+    disclosed = _perturbation(options, words=True, as_json=options.json)
+    if disclosed is not None:
+        if options.plot is not None:
+            plot_disclosure(options, disclosed)
         return
     release = release_in(options.file)
     if release is not None:

@@ -39,6 +39,7 @@ from mechdesign.perturbation import (
     scattered,
     write_with_keys,
 )
+from mechdesign.perturbation.disclosure import EmptyKey
 from mechdesign.perturbation.key_assignment import MOST_SUMMED
 
 #: How names of files end that may hold perturbation tables.
@@ -46,17 +47,31 @@ SUFFIXES = (".csv", ".txt")
 
 _SIDE = 10  # rows and columns of the table with margins that is looked at
 
+#: Options of commands that take perturbation tables beside files of mechanisms.
+CELL_KEYS = """
+--threshold N [int]  of perturbation tables: outputs below it are not published (default 0; that of
+    cell_key_perturbation is 10)
+--protected C [int]  of perturbation tables: the least count that is compared with the next one; 1
+    where it may be seen that a count is 0 (default 0)
+--empty-key KEY  of perturbation tables: zero, as tools have it, where a cell of nobody has key 0
+    and always the same noise; or drawn, where it gets a key (default zero)
+"""
+
 _FORM = """
 --form [ons|tau-argus|sas, default ons]  the tool that reads it: cell_key_perturbation, tau-Argus
     (and cellKey), or SAS
 """
 
 
-def print_disclosure(
-    path: Path, threshold: int, protected: int, words: bool = False, as_json: bool = False
-) -> None:
-    """Print what the perturbation table in a file reveals."""
-    found = Disclosure(PerturbationTable.read(path), threshold, protected)
+def disclosure_in(path: Path, options: argparse.Namespace) -> Disclosure:
+    """Return what the perturbation table in a file reveals, under the options of `CELL_KEYS`."""
+    key: EmptyKey = options.empty_key or "zero"
+    protected = options.protected or 0
+    return Disclosure(PerturbationTable.read(path), options.threshold or 0, protected, key)
+
+
+def print_disclosure(found: Disclosure, words: bool = False, as_json: bool = False) -> None:
+    """Print what a perturbation table reveals."""
     if as_json:
         content = {**found.json(), "keys_in_use": _keys_json(found.table)}
         print(json.dumps(content, indent=1, allow_nan=False))
@@ -64,6 +79,15 @@ def print_disclosure(
         print(f"{found.words}\n\n{_keys_in_words(found.table)}")
     else:
         print(f"{found}\n\n{_keys_in_words(found.table)}")
+
+
+def plot_disclosure(options: argparse.Namespace, found: Disclosure) -> None:
+    """Draw delta against epsilon: of the worst counts, and of some pairs of them."""
+    last = found.counts[-1]
+    picked = sorted({found.protected, found.protected + 1, found.table.largest} & {*found.counts})
+    curves = {"the worst counts": found.curve}
+    curves |= {f"{c} beside {c + 1}": found.curve_of(c) for c in picked if c <= last}
+    _plot(options, curves)
 
 
 def _perturbed_count(table: PerturbationTable) -> int | None:
@@ -222,6 +246,8 @@ def run_export_perturbation(options: argparse.Namespace) -> None:
     --monotone  a larger noise is never more likely than a smaller one of the same sign
     --protected C [int, default 0]  the least count that is protected from the next one; 1 where
         it may be seen that a count is 0
+    --empty-key [zero|drawn, default zero]  the key of a cell of nobody: 0, as tools have it, so
+        that zeros stay; or drawn, by a table builder that can change them
     --keys N [int, default 256]  the number of keys
     --order [scattered|rising, default scattered]  which keys have which noise: scattered gives less
         away by totals; rising: in the order of the noise
@@ -246,6 +272,7 @@ def run_design_perturbation(options: argparse.Namespace) -> None:
         epsilon=options.epsilon,
         delta=options.delta,
         protected=options.protected,
+        empty_key=options.empty_key,
     )
     certificate = design.certificate
     gap = "gap exactly 0" if not certificate.gap else f"gap {brief(certificate.gap, 3)}"
@@ -257,7 +284,8 @@ def run_design_perturbation(options: argparse.Namespace) -> None:
         f"{f'{options.keys} keys':<12} {name} {brief(rounded.value)}: all rules are kept exactly,"
         f" rounding costs {lost} at most"
     )
-    print(f"\n{Disclosure(rounded.table, protected=options.protected)}")
+    key: EmptyKey = options.empty_key
+    print(f"\n{Disclosure(rounded.table, protected=options.protected, empty_key=key)}")
     if options.out is not None:
         print()
         _write(options, rounded.table)

@@ -421,6 +421,6 @@ def refuse_huge(
     if privacy.delta:
         # The dense part of the exact solution has a row for each slack that is above 0
         slacks = 2 * outputs * privacy.pair_count(limited)
-        seconds, memory = _SECONDS_OF_SLACKS * (slacks / 8000) ** 4, memory + 100 * slacks
+        seconds, memory = _SECONDS_OF_SLACKS * (slacks / 8000) ** 6, memory + 100 * slacks
     if seconds > _SECONDS or memory > _BYTES:
         raise TooLarge(inputs - 1, seconds, memory, remedy)

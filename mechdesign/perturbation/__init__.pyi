@@ -11,6 +11,7 @@ from .application import (
     read_people,
     write_with_keys,
 )
+from .attack import CellGuess, best_guess, best_guess_of_table, true_count
 from .design import (
     PerturbationCertificate,
     PerturbationDesign,
@@ -18,7 +19,7 @@ from .design import (
     rounded_to_keys,
 )
 from .disclosure import DeltaCurve, Disclosure, OneSided, Piece
-from .joint import CellGuess, JointDisclosure, best_guess, joint_curve, joint_law
+from .joint import JointDisclosure, joint_curve, joint_law
 from .key_assignment import KeyLeak, key_leak, scattered, spectrum
 from .noise_rules import NoiseRule, NoiseRules, PerturbationRequest
 from .rounding import RoundedDesign
@@ -43,6 +44,7 @@ __all__ = [
     "Piece",
     "RoundedDesign",
     "best_guess",
+    "best_guess_of_table",
     "compare_perturbation",
     "design_perturbation",
     "draw_record_keys",
@@ -55,5 +57,6 @@ __all__ = [
     "rounding_table",
     "scattered",
     "spectrum",
+    "true_count",
     "write_with_keys",
 ]

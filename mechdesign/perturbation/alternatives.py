@@ -153,14 +153,13 @@ def compare_perturbation(
 
 
 def _row(name: str, found: Disclosure) -> ComparedTable:
-    table, curve = found.table, found.curve
-    counts = range(table.largest + 1)
+    curve, counts = found.curve, range(found.table.largest + 1)
     return ComparedTable(
         name,
         tuple(map(curve.delta, COMPARED)),
         curve.unbounded,
-        max(abs(table.bias(count)) for count in counts),
-        max(table.variance(count) + table.bias(count) ** 2 for count in counts),
+        max(abs(found.bias(count)) for count in counts),
+        max(found.mean_square(count) for count in counts),
     )
 
 

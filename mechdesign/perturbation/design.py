@@ -15,6 +15,7 @@ from mechdesign.exceptions import CertificateRejected, TooLarge
 from mechdesign.lp.basis import unreduced
 from mechdesign.lp.exact_solution import certify
 from mechdesign.optimisation.certificate import Verification, dual_bound, exact_multipliers
+from mechdesign.perturbation.disclosure import EmptyKey
 from mechdesign.perturbation.entropy import greatest_entropy
 from mechdesign.perturbation.noise_rules import (
     LINEAR,
@@ -148,6 +149,7 @@ def design_perturbation(
     epsilon: Rational | None = None,
     delta: Rational | None = None,
     protected: int = 0,
+    empty_key: EmptyKey = "zero",
 ) -> PerturbationDesign:
     """Return the noise of least objective for each count under the rules, and the proof.
 
@@ -155,7 +157,7 @@ def design_perturbation(
     ----------
     largest, noise, variance, unbiased, blocked : object
         The rules, see `NoiseRules`. Numbers are exact: int, Fraction, str or Decimal.
-    keep_zeros, stay, monotone, epsilon, delta, protected : object
+    keep_zeros, stay, monotone, epsilon, delta, protected, empty_key : object
         The others.
     objective : str, default "L2"
         "L0", "L1", "L2", "delta" (needs an epsilon and no delta) or "entropy", see `Objective`.
@@ -194,6 +196,7 @@ def design_perturbation(
         epsilon,  # type: ignore[arg-type]
         delta if delta is not None or epsilon is None or objective == "delta" else 0,  # type: ignore[arg-type]
         protected,
+        empty_key,
     )
     if objective not in (*LINEAR, "entropy"):
         raise ValueError(f"an objective is L0, L1, L2, delta or entropy, got {shown(objective)}")

@@ -1,7 +1,9 @@
 """What a perturbation table reveals about one person, exactly.
 
 The key of a cell is uniformly distributed as long as one of its records has a key that the attacker
-does not know. One cell is then a mechanism; the count with a person and the count without differ by
+does not know. A cell of nobody has no records, and the sum of no keys is 0: cell_key_perturbation
+and cellKey publish it as the table says for key 0, always the same, unless a table builder draws a
+key for it. One cell is then a mechanism; the count with a person and the count without differ by
 one. delta(epsilon) is the hockey-stick divergence of the two laws: with e^epsilon = x it is
 ``max over sets S of P(S) - x Q(S)``, a convex, piecewise linear function of x with rational
 vertices.
@@ -15,9 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from mechdesign.accounting.pair_law import exp_below, log_above
+from mechdesign.approximate_privacy import ApproximatePrivacy
 from mechdesign.base import (
     Rational,
     aligned,
@@ -26,13 +29,19 @@ from mechdesign.base import (
     filled,
     percent,
     rounded_up,
+    shown,
     to_text,
     whole,
 )
+from mechdesign.mechanism.mechanism import Mechanism
+from mechdesign.mechanism.values import Bands, Counts, Values
 from mechdesign.perturbation.table import PerturbationTable
-from mechdesign.privacy import exact_epsilon
+from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 
 SUPPRESSED = -1  #: What stands for outputs below the threshold, which are not published.
+
+#: The key of a cell of nobody: 0, as the tools have it; or drawn, as those of others.
+EmptyKey: TypeAlias = Literal["zero", "drawn"]
 
 #: The epsilons and deltas that texts list.
 EPSILONS, DELTAS = ("1/2", "1", "2", "4"), ("1/100", "1/1000", "1/10000", "1/1000000")
@@ -40,6 +49,12 @@ EPSILONS, DELTAS = ("1/2", "1", "2", "4"), ("1/100", "1/1000", "1/10000", "1/100
 _SMALL = 3  # the true counts that texts ask after: 0, 1 and 2
 
 _LISTED = 6  # the most outputs, and the most counts, that texts list
+
+
+def require_empty_key(given: str) -> None:
+    """Raise ValueError for what is no `EmptyKey`."""
+    if given not in ("zero", "drawn"):
+        raise ValueError(f"the key of a cell of nobody is zero or drawn, got {shown(given)}")
 
 
 class Piece(NamedTuple):
@@ -237,6 +252,9 @@ class Disclosure:
     protected : int, default 0
         The least count that is compared with the next one: 1 where it may be seen that a count is
         0, at most the largest count of the table.
+    empty_key : str, default "zero"
+        The key of a cell of nobody: "zero", as cell_key_perturbation, cellKey and `perturb` have
+        it, so that its noise is always the same; or "drawn", of table builders that draw one.
 
     Raises
     ------
@@ -254,15 +272,39 @@ class Disclosure:
     table: PerturbationTable
     threshold: int = 0
     protected: int = 0
+    empty_key: EmptyKey = "zero"
 
     def __post_init__(self) -> None:
         whole(self.threshold, "the threshold")
+        require_empty_key(self.empty_key)
         whole(self.protected, "the least protected count", 0, self.table.largest)
+
+    def law(self, count: int) -> dict[int, int]:
+        """Return how many of all keys make each noise of a count, one of nobody included."""
+        return self.table.law(count) if count or self.empty_key == "drawn" else self._of_nobody
+
+    @property
+    def _of_nobody(self) -> dict[int, int]:
+        """The noise of key 0 at count 0, as if all keys had it."""
+        ((_, noise), *_) = self.table.rows[0]
+        return {noise: self.table.keys}
+
+    def bias(self, count: int) -> Fraction:
+        """Return the expected noise of a count, exact."""
+        return self._moment(count, 1)
+
+    def mean_square(self, count: int) -> Fraction:
+        """Return the expected square of the noise of a count, exact."""
+        return self._moment(count, 2)
+
+    def _moment(self, count: int, power: int) -> Fraction:
+        law = self.law(count)
+        return Fraction(sum(v**power * keys for v, keys in law.items()), self.table.keys)
 
     def outputs(self, count: int) -> dict[int, int]:
         """Return how many keys publish each output for a count, in rising order."""
         found: dict[int, int] = {}
-        for noise, number in self.table.law(count).items():
+        for noise, number in self.law(count).items():
             output = count + noise
             output = output if output >= self.threshold else SUPPRESSED
             found[output] = found.get(output, 0) + number
@@ -303,6 +345,44 @@ class Disclosure:
                     chance = Fraction(keys, self.table.keys)
                     found.append(OneSided(one, other, outputs, chance))
         return tuple(found)
+
+    def mechanism(self, largest: int, privacy: Privacy) -> Mechanism:
+        """Return one cell as a mechanism for counts up to a largest one.
+
+        Parameters
+        ----------
+        largest : int
+            The largest count, at least ``protected``, and 2,000 at most.
+        privacy : Privacy
+            Whose epsilon is claimed, between counts that differ by one.
+
+        Returns
+        -------
+        Mechanism
+            What is below the threshold is one output. The claim has the least delta that holds from
+            the count ``protected`` on.
+
+        Raises
+        ------
+        ValueError
+            A number out of range.
+        """
+        n = whole(largest, "the largest count", self.protected, 2000)
+        listed = range(n + 1)
+        last = n + self.table.largest_noise
+        laws = [self.outputs(count) for count in listed]
+        shown_outputs = range(self.threshold, last + 1)
+        below = [SUPPRESSED] * bool(self.threshold)
+        weights = [[law.get(o, 0) for law in laws] for o in (*below, *shown_outputs)]
+        outputs: Values = Counts(0, last)
+        if self.threshold:
+            outputs = Bands([(0, self.threshold - 1), *((o, o) for o in shown_outputs)])
+        pairs = [(c, c + 1) for c in range(self.protected, n)]
+        ratio = 1 / privacy.alpha
+        delta = max((self.curve_of(c).at_ratio(ratio) for c, _ in pairs), default=Fraction(0))
+        neighbours: Neighbours = tuple(pairs) if self.protected and pairs else "adjacent"
+        claim = ApproximatePrivacy(alpha=privacy.alpha, delta=delta, neighbours=neighbours)
+        return Mechanism.from_weights(weights, self.table.keys, claim, outputs=outputs)
 
     def odds(self, count: int, output: int) -> Fraction | float:
         """Return by what an output multiplies the odds that one more person is in the cell.
@@ -400,6 +480,7 @@ class Disclosure:
             "largest_noise": self.table.largest_noise,
             "threshold": self.threshold,
             "protected": self.protected,
+            "empty_key": self.empty_key,
             "curve": [[to_text(value) for value in piece] for piece in curve.pieces],
             "delta": {text: to_text(curve.delta(text)) for text in EPSILONS},
             "epsilon": {
@@ -413,16 +494,20 @@ class Disclosure:
                 }
                 for each in self.one_sided
             ],
-            "bias": [to_text(self.table.bias(count)) for count in range(self.table.largest + 1)],
-            "variance": [
-                to_text(self.table.variance(count)) for count in range(self.table.largest + 1)
-            ],
+            "bias": [to_text(bias) for bias, _ in self._errors],
+            "variance": [to_text(variance) for _, variance in self._errors],
             "small_counts": {
                 str(output): {str(count): to_text(chance) for count, chance in truth.items()}
                 for output, truth in self._small()
             },
             "differing": [to_text(chance) for chance in self.differing_extent],
         }
+
+    @cached_property
+    def _errors(self) -> list[tuple[Fraction, Fraction]]:
+        """The bias and the variance of each count with a row."""
+        biases = ((self.bias(c), self.mean_square(c)) for c in range(self.table.largest + 1))
+        return [(bias, square - bias**2) for bias, square in biases]
 
     def _small(self) -> list[tuple[int, dict[int, Fraction]]]:
         """Return the outputs that a count of 0, 1 or 2 may lead to, with what is then true."""
@@ -431,11 +516,15 @@ class Disclosure:
 
     def __str__(self) -> str:
         table, curve = self.table, self.curve
-        counts = range(table.largest + 1)
-        biases, variances = ({f(c) for c in counts} for f in (table.bias, table.variance))
+        biases, variances = (set(each) for each in zip(*self._errors, strict=True))
         lines = [repr(table)[1:-1]]
         if self.threshold:
             lines.append(f"outputs below {self.threshold} are not published")
+        if self.empty_key == "drawn":
+            lines.append("a cell of nobody has a key that is drawn")
+        elif len(table.law(0)) > 1:
+            (noise,) = self._of_nobody
+            lines.append(f"a cell of nobody has key 0: {noise} is always published for it")
         lines += [f"bias      {_extent(biases)}", f"variance  {_extent(variances)}", ""]
         least = f" of {self.protected} or more" if self.protected else ""
         lines.append(f"one person more or less in a cell{least}, the worst counts:")

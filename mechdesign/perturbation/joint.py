@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.accounting.pair_law import exp_below
-from mechdesign.base import Floats, Integers, Rational, checked_counts, set_fields, whole
+from mechdesign.base import Floats, Integers, Rational, checked_counts, set_fields
 from mechdesign.perturbation.disclosure import DeltaCurve
 from mechdesign.perturbation.key_assignment import require_few_keys, spectrum
 from mechdesign.perturbation.table import PerturbationTable
@@ -174,13 +174,12 @@ class JointDisclosure:
     table : PerturbationTable
         Of at most 4,096 keys.
     counts : array_like of int
-        True counts, shape (cells,) or (rows, columns), without the person. Of two axes none is 0: a
-        cell of nobody has a known key.
+        True counts, shape (cells,) or (rows, columns), without the person.
 
     Raises
     ------
     ValueError
-        Another shape, too many keys, or a cell of nobody in a table of two axes.
+        Another shape, or too many keys.
     """
 
     table: PerturbationTable
@@ -188,20 +187,43 @@ class JointDisclosure:
 
     def __post_init__(self) -> None:
         grid = _checked_grid(self.counts)
-        if grid.ndim == 2 and not grid.all():
-            raise ValueError("the bound of two axes is for tables without a cell of nobody")
         require_few_keys(self.table)
         set_fields(self, counts=grid)
 
     @cached_property
     def independent(self) -> DeltaCurve:
-        """The curve of the worst cell if the noise of cells and of totals were independent."""
-        kinds, total = set(), int(self.counts.sum())
-        for place in np.ndindex(self.counts.shape):
-            changed = [int(self.counts[place]), total]
-            if self.counts.ndim == 2:
-                changed += [int(self.counts[place[0]].sum()), int(self.counts[:, place[1]].sum())]
-            kinds.add(tuple(sorted(map(self._pair, changed))))
+        """The curve of the worst `covered` cell if the noise of all numbers were independent."""
+        places = map(tuple, np.argwhere(self.covered).tolist())
+        return self._curve_of({self._affected(place) for place in places})
+
+    @cached_property
+    def covered(self) -> npt.NDArray[np.bool_]:
+        """The cells that bounds are about: of the shape of the counts.
+
+        Whoever is counted there is not alone: the rest of the cell's row holds somebody, and so do
+        the rest of its column and the rest of the table. Elsewhere a total has the key of a cell.
+        """
+        held = (self.counts > 0).astype(np.int64)
+        if held.ndim == 1:
+            covered: npt.NDArray[np.bool_] = held.sum() > held
+            return covered
+        row, column = held.sum(axis=1, keepdims=True), held.sum(axis=0, keepdims=True)
+        beside = held.sum() - row - column + held
+        inside: npt.NDArray[np.bool_] = (row > held) & (column > held) & (beside > 0)
+        return inside
+
+    def independent_of(self, cell: int | tuple[int, ...]) -> DeltaCurve:
+        """Return the curve of one cell if the noise of cells and of totals were independent."""
+        return self._curve_of({self._affected(cell if isinstance(cell, tuple) else (cell,))})
+
+    def _affected(self, place: tuple[int, ...]) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Return the weights of the outputs that a person in a cell changes."""
+        changed = [int(self.counts[place]), int(self.counts.sum())]
+        if self.counts.ndim == 2:
+            changed += [int(self.counts[place[0]].sum()), int(self.counts[:, place[1]].sum())]
+        return tuple(sorted(map(self._pair, changed)))
+
+    def _curve_of(self, kinds: Iterable[tuple[tuple[tuple[int, int], ...], ...]]) -> DeltaCurve:
         numbers = 2 * self.counts.ndim
         return DeltaCurve.of_pairs(map(_products, kinds), self.table.keys**numbers)
 
@@ -222,11 +244,20 @@ class JointDisclosure:
         if cells.ndim == 1:
             parts = [_chi_squared([self._rho(int(n)) for n in cells if n], self.table.keys)]
         else:
-            largest = np.max([self._rho(int(n)) for n in np.unique(cells)], axis=0)
+            # Rows and columns of nobody publish what is known
+            cells = cells[cells.any(axis=1)][:, cells.any(axis=0)]
+            if min(cells.shape, default=0) == 0:
+                return 1.0
+            largest = np.max([self._rho(int(n)) for n in np.unique(cells[cells > 0])], axis=0)
             rows, columns = cells.shape
+            # A cell of nobody has key 0, and rho = 1: as many of them in each line at most
+            empty = max(int((cells == 0).sum(axis=axis).max()) for axis in (0, 1))
             # The keys of margins, given the cells; and of the total, given the other margins
             parts = [
-                min(_chi_squared_of_margins(largest, *s) for s in (cells.shape, (columns, rows)))
+                min(
+                    _chi_squared_of_margins(largest, *size, empty)
+                    for size in ((rows, columns), (columns, rows))
+                )
             ]
             parts += [
                 _chi_squared([self._rho(int(n)) for n in cells.sum(axis=axis)], self.table.keys)
@@ -249,7 +280,7 @@ class JointDisclosure:
         return self._known[one, other]
 
     def delta(self, epsilon: float | Rational) -> tuple[Fraction, Fraction]:
-        """Return bounds on the joint delta of one person, in whichever cell.
+        """Return bounds on the joint delta of one person, in whichever `covered` cell.
 
         Parameters
         ----------
@@ -264,13 +295,20 @@ class JointDisclosure:
         Raises
         ------
         ValueError
-            An epsilon that is not finite or below 0.
+            An epsilon that is not finite or below 0, or no cell is covered.
         """
-        # |P(S) - x Q(S)| changes by the distance of P, and by x times that of Q
+        if not self.covered.any():
+            raise ValueError("in every cell a person is alone in its row, its column or the table")
+        # |P(S) - x Q(S)| changes by the distance of P, and by x times that of Q. It does not become
+        # smaller: of a person's cell, row, column and the rest let the keys be a, R, C and S. The
+        # outputs that the person changes are functions of a, a + R, a + C and a + R + C + S, which
+        # are independent and uniform. The others tell something of R, C and S, and as much with the
+        # person as without: given them, delta is a mean of deltas, and convex, so that it is at
+        # least that of the mean of the laws, independent noise.
         ratio = exp_below(exact_epsilon(epsilon))
         apart = (1 + ratio) * Fraction(self.dependence)
         middle = self.independent.at_ratio(ratio)
-        return max(Fraction(0), middle - apart), min(Fraction(1), middle + apart)
+        return middle, min(Fraction(1), middle + apart)
 
 
 def _law(table: PerturbationTable, count: int) -> dict[int, int]:
@@ -298,124 +336,44 @@ def _chi_squared(rhos: Iterable[Floats], keys: int) -> float:
     return float(np.prod([np.ones(keys), *rhos], axis=0)[1:].sum())
 
 
-def _chi_squared_of_margins(rho: Floats, rows: int, columns: int) -> float:
+def _chi_squared_of_margins(rho: Floats, rows: int, columns: int, empty: int = 0) -> float:
     """Return a bound on the chi squared of the keys of all rows and columns, given the cells.
 
-    Shapes: `rho` (keys,), a bound on that of every cell.
+    Shapes: `rho` (keys,), a bound on that of every cell but at most ``empty`` ones of each row and
+    each column, which may have any.
     """
     # A character is a frequency f_i of each row and g_j of each column, up to (f + t, g - t); its
     # mean squared coefficient is the product of rho(f_i + g_j). With
-    #     sigma(g) = sum over t of product over j of rho(t + g_j)
-    # chi squared + 1 is the sum of sigma(g)^rows over g, over K. By a shift the commonest of the
-    # g_j is 0; let it be so for n of them. For n = columns sigma is known. For others there are two
-    # bounds. Hoelder's inequality, with T(d) = sum over t of rho(t)^n rho(t + d)^(columns - n):
-    #     sigma(g) <= product over g_j != 0 of T(g_j)^(1 / (columns - n));
-    # and as no value occurs more than n times, sigma(g) <= K times the product of the largest
-    # values of rho, each taken n times.
-    keys = len(rho)
+    #     sigma_i(g) = sum over t of product over the cells j of row i of rho(t + g_j)
+    # chi squared + 1 is the sum over g of the product of sigma_i(g), over K. By a shift the
+    # commonest of the g_j is 0; let it be so for n of them. For n = columns sigma is known. For
+    # others there are two bounds. Hoelder's inequality: let m be the number of cells of row i, at
+    # least n - empty of which have g_j = 0, where it is not. With
+    #     T_m(d) = sum over t of rho(t)^(n - empty) rho(t + d)^m
+    # sigma_i(g) is at most the product over these cells of T_m(g_j)^(1 / m), or T_0 if there are
+    # none; and each column has a cell in all rows but ``empty``, so that the sum over each g_j is
+    # apart. And as no value occurs more than n times, sigma_i(g) is at most K times the product of
+    # the largest values of rho, each taken n times.
+    keys, least = len(rho), columns - empty
     positive = np.maximum(rho, 1e-300)
     shifted = positive[(np.arange(keys)[:, None] + np.arange(keys)) % keys]  # [d, t]
+    powers: dict[int, Floats] = {}
     descending = np.sort(np.log(positive))[::-1]
-    total = math.expm1(min(700.0, rows * math.log1p(float((positive[1:] ** columns).sum()))))
+    total = math.expm1(min(700.0, rows * math.log1p(float((positive[1:] ** least).sum()))))
     for n in range(-(-columns // keys), columns):
-        rest = columns - n
-        inner = (shifted[1:] ** rest) @ (positive**n)
-        by_hoelder = rest * math.log(float((inner ** (rows / rest)).sum()))
-        largest = np.repeat(descending, n)[:columns].sum() + math.log(keys)
-        by_size = rest * math.log(keys - 1) + rows * float(largest)
+        rest, near = columns - n, positive ** max(0, n - empty)
+        largest = np.zeros(keys - 1)
+        for m in range(max(1, rest - empty), rest + 1):
+            if m not in powers:
+                powers[m] = shifted[1:] ** m
+            largest = np.maximum(largest, (powers[m] @ near) ** (1 / m))
+        by_hoelder = rest * math.log(
+            float(np.where(largest < 1, largest ** (rows - empty), largest**rows).sum())
+        )
+        if rest <= empty:
+            by_hoelder += rows * math.log(max(1.0, float(near.sum())))
+        sizes = np.repeat(descending, n)[:least].sum() + math.log(keys)
+        by_size = rest * math.log(keys - 1) + rows * float(sizes)
         exponent = math.log(comb(columns, n)) + min(by_hoelder, by_size)
         total += math.exp(min(700.0, exponent))
     return total
-
-
-# ------------------------------------------------------------------------------------------------
-# The best guess of one cell.
-
-
-@dataclass(frozen=True)
-class CellGuess:
-    """How well one cell can be told from all cells and their total, all counts alike before.
-
-    Attributes
-    ----------
-    right, certain : Fraction
-        The chances that the best guess of a cell is right, and that only one count is possible.
-    right_if_independent, certain_if_independent : Fraction
-        The same if the noise of the total did not depend on that of the cells.
-    """
-
-    right: Fraction
-    certain: Fraction
-    right_if_independent: Fraction
-    certain_if_independent: Fraction
-
-
-def best_guess(table: PerturbationTable, cells: int, count: int | None = None) -> CellGuess:
-    """Return how well the count of a cell is told from some cells and their total, exactly.
-
-    Parameters
-    ----------
-    table : PerturbationTable
-        Of at most 4,096 keys.
-    cells : int
-        The number of cells, at least 2.
-    count : int, optional
-        The row of this count holds for all cells and for the total, the largest unless given:
-        interior counts, all of which are as likely before.
-
-    Returns
-    -------
-    CellGuess
-
-    Raises
-    ------
-    ValueError
-        Fewer cells, or more keys.
-    """
-    require_few_keys(table)
-    cells = whole(cells, "the number of cells", 2)
-    row = table.largest if count is None else whole(count, "a count")
-    noise = table.noise(np.full(table.keys, row), np.arange(table.keys))
-    sets = {v: (noise == v).astype(object) for v in sorted(set(noise.tolist()))}
-    # Of the other cells only the sum of the noise counts: their counts may be anything.
-    others = {0: np.array([1] + [0] * (table.keys - 1), dtype=object)}
-    for _ in range(cells - 1):
-        following: dict[int, npt.NDArray[np.object_]] = {}
-        for summed, weights in others.items():
-            for v, members in sets.items():
-                moved = _convolved(weights, members)
-                following[summed + v] = following.get(summed + v, 0) + moved
-        others = following
-    sums = {w: int(weights.sum()) for w, weights in others.items()}
-    joint, alone = (defaultdict[int, Counter[int]](Counter) for _ in range(2))
-    for v, members in sets.items():
-        for w, weights in others.items():
-            both = _convolved(members, weights)
-            for u, total in sets.items():
-                # Known is the noise of the total less that of the cells
-                joint[u - v - w][v] += int(both[total == 1].sum()) * table.keys
-                alone[u - v - w][v] += int(members.sum()) * sums[w] * int(total.sum())
-    everything = table.keys ** (cells + 1)
-    chances = []
-    for found in (joint, alone):
-        seen = [[weight for weight in each.values() if weight] for each in found.values()]
-        seen = [each for each in seen if each]
-        chances.append(Fraction(sum(map(max, seen)), everything))
-        chances.append(Fraction(sum(each[0] for each in seen if len(each) == 1), everything))
-    return CellGuess(*chances)
-
-
-def _convolved(
-    one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]
-) -> npt.NDArray[np.object_]:
-    """Return the cyclic convolution of two arrays of integers of at least 0, exactly."""
-    # As the product of two long integers, which have a number in each so many bits (Kronecker)
-    keys = len(one)
-    size = (int(one.max()) * int(other.max()) * keys).bit_length() // 8 + 1
-    numbers = (
-        int.from_bytes(b"".join(int(x).to_bytes(size, "little") for x in each), "little")
-        for each in (one, other)
-    )
-    product_ = math.prod(numbers).to_bytes(2 * keys * size, "little")
-    flat = [int.from_bytes(product_[k * size :][:size], "little") for k in range(2 * keys)]
-    return np.array([flat[k] + flat[k + keys] for k in range(keys)], dtype=object)

@@ -24,7 +24,7 @@ from mechdesign.lp.constraints import Constraints
 from mechdesign.mechanism.table import IndexTable
 from mechdesign.mechanism.values import Counts
 from mechdesign.optimisation.infeasibility import Request, incompatible, together
-from mechdesign.perturbation.disclosure import Disclosure
+from mechdesign.perturbation.disclosure import Disclosure, EmptyKey, require_empty_key
 from mechdesign.perturbation.table import PerturbationTable
 from mechdesign.privacy import Privacy
 from mechdesign.properties import Property
@@ -76,6 +76,9 @@ class NoiseRules:
     protected : int, default 0
         The least count c for which c and c + 1 are to be told apart no better than that: 0 to
         ``largest``.
+    empty_key : str, default "zero"
+        The key of a cell of nobody, as of `Disclosure`: "zero", so that count 0 stays 0 whatever
+        the row says; or "drawn", by a table builder that can change zeros.
     """
 
     largest: int
@@ -89,6 +92,7 @@ class NoiseRules:
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     protected: int = 0
+    empty_key: EmptyKey = "zero"
 
     def __post_init__(self) -> None:
         largest = whole(self.largest, "the largest count", 0, _LARGEST_COUNT)
@@ -100,6 +104,7 @@ class NoiseRules:
             protected=whole(self.protected, "the least protected count", 0, largest),
             stay=exact(self.stay, "the least probability of no noise"),
         )
+        require_empty_key(self.empty_key)
         if self.unbiased not in ("everywhere", "interior", "nowhere"):
             raise ValueError(
                 f"unbiased is everywhere, interior or nowhere, got {shown(self.unbiased)}"
@@ -116,6 +121,11 @@ class NoiseRules:
             raise ValueError(f"the probability of no noise is 0 to 1, got {brief(self.stay)}")
         if self.delta is not None and self.epsilon is None:
             raise ValueError("a delta needs an epsilon")
+
+    @property
+    def zeros_stay(self) -> bool:
+        """Whether count 0 stays 0, by a rule or since a cell of nobody has key 0."""
+        return self.keep_zeros or self.empty_key == "zero"
 
     @cached_property
     def ratio(self) -> Fraction:
@@ -136,7 +146,7 @@ class NoiseRules:
         found = [v for v in self.noises(count) if self.shows(count + v)]
         least = {"everywhere": 0, "interior": self.noise}.get(self.unbiased, count + 1)
         one_side = count >= least and (min(found, default=0) >= 0 or max(found) <= 0)
-        fixed = one_side or (self.keep_zeros and count == 0)
+        fixed = one_side or (self.zeros_stay and count == 0)
         return [v for v in found if v == 0 or not fixed]
 
     @cached_property
@@ -271,8 +281,9 @@ def rules_of_noise(rules: NoiseRules) -> Iterator[NoiseRule]:
     if rules.blocked:
         never = [number for (c, v), number in cells.items() if not rules.shows(c + v)]
         yield _rule(f"no outputs 1 to {rules.blocked}", [Constraints.at_most_value(never, 0)])
-    if rules.keep_zeros:
-        yield _rule("zeros kept", [Constraints.at_least_value([cells[0, 0]], 1)])
+    if rules.keep_zeros or (rules.zeros_stay and rules.unbiased != "everywhere"):
+        text = "zeros kept" if rules.keep_zeros else "key 0 for a cell of nobody, which stays 0"
+        yield _rule(text, [Constraints.at_least_value([cells[0, 0]], 1)])
     if rules.stay:
         same = [cells[c, 0] for c in counts if rules.shows(c)]
         yield _rule(
@@ -376,7 +387,7 @@ def objective_of(rules: NoiseRules, objective: Objective, table: PerturbationTab
     """Return the objective of a table, exactly; the entropy as the nearest float has it."""
     counts = range(rules.largest + 1)
     if objective == "delta":
-        found = Disclosure(table)
+        found = Disclosure(table, empty_key=rules.empty_key)
         return max(found.curve_of(c).at_ratio(rules.ratio) for c in counts[rules.protected :])
     if objective == "entropy":
         parts = [

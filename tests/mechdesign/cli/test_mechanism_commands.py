@@ -125,7 +125,7 @@ def test_design_takes_every_option(
     [
         ("--alpha 9/10 --property WH", 0, "of all optimal mechanisms (proved); there is no other"),
         ("--alpha 19/20 --neighbours all --loss L2", 0, "(proved); others are not excluded"),
-        ("--alpha 9/10 --loss total", 2, "--canonical do not fit"),
+        ("--alpha 9/10 --loss total", 2, "--canonical and --delta do not fit"),
     ],
 )
 def test_a_canonical_design_states_the_second_proof(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mechdesign import Privacy
 from mechdesign.cli import main
+from mechdesign.losses import L1
 from mechdesign.perturbation import Disclosure, PerturbationTable, key_leak
 from tests.mechdesign.perturbation.random_tables import published_rule
 
@@ -37,6 +39,32 @@ def test_audit_and_explain_take_perturbation_tables(
     assert json.loads(capsys.readouterr().out) == {**found.json(), "keys_in_use": None}
     assert main(["audit", "rule.csv", "--protected", "100"]) == 0
     assert "in a cell of 100 or more" in capsys.readouterr().out
+
+
+def test_files_of_tables_are_drawn_and_compared_as_mechanisms(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    laws = [{0: 8}, {-1: 1, 0: 6, 1: 1}, {-1: 1, 0: 5, 1: 1, 2: 1}]
+    table = PerturbationTable.of_laws(8, laws)
+    table.write("t.csv")
+    assert main(["explain", "t.csv", "--plot", "e.png", "--protected", "1"]) == 0
+    assert main(["plot", "t.csv", "--out", "h.png", "--empty-key", "drawn"]) == 0
+    assert all(Path(name).stat().st_size > 5000 for name in ("e.png", "h.png"))
+    capsys.readouterr()
+    assert main(["compare", "--n", "4", "--epsilon", "1", "t.csv"]) == 0
+    *_, row = [line for line in capsys.readouterr().out.splitlines() if "t.csv" in line]
+    cell = Disclosure(table).mechanism(4, Privacy.from_epsilon(1))
+    assert f"{float(cell.loss(L1())):.4f}" in row
+    assert cell.promise.delta == max(
+        Disclosure(table).curve_of(c).at_ratio(1 / cell.promise.alpha) for c in range(4)
+    )
+    assert cell.audit().holds
+    hidden = Disclosure(table, threshold=2, protected=1).mechanism(4, Privacy(alpha="1/2"))
+    assert hidden.output_values.labels[:2] == ("0-1", "2")
+    assert hidden.promise.neighbours == ((1, 2), (2, 3), (3, 4))
+    assert hidden.audit().holds
+    with pytest.raises(ValueError, match="the largest count"):
+        Disclosure(table).mechanism(2001, Privacy(alpha="1/2"))
 
 
 def test_a_designed_table_goes_to_every_tool(
@@ -73,8 +101,8 @@ def test_a_designed_table_goes_to_every_tool(
         ("design-perturbation --largest 4 --noise 2", 2, "needs an epsilon"),
         ("audit absent.csv", 2, "absent.csv"),
         ("audit bad.csv", 2, "no perturbation table"),
-        ("audit bad.json --threshold 3", 2, "--threshold and --protected are for"),
-        ("explain bad.csv --prior 1,2", 2, "--plot and --prior"),
+        ("audit bad.json --threshold 3", 2, "--threshold, --protected and --empty-key are for"),
+        ("explain bad.csv --prior 1,2", 2, "--prior is for"),
         ("export-perturbation rule.csv --form sas --out x.csv", 2, "the last row stands"),
     ],
 )

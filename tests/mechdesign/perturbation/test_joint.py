@@ -20,7 +20,9 @@ from mechdesign.perturbation import (
     scattered,
     spectrum,
 )
-from mechdesign.perturbation.joint import _chi_squared_of_margins, _convolved
+from mechdesign.perturbation.attack import _convolved
+from mechdesign.perturbation.joint import _chi_squared_of_margins
+from tests.mechdesign.perturbation.random_tables import random_table
 from tests.mechdesign.perturbation.test_disclosure import RATIOS, divergence
 
 THREE = PerturbationTable(256, [[(256, 0)], [(64, -1), (128, 0), (64, 1)]])
@@ -66,10 +68,10 @@ def test_the_joint_law_is_that_of_all_keys(counts, keys: int, seed: int) -> None
 def test_the_joint_law_of_2000_tables_is_that_of_all_keys() -> None:
     rng = np.random.default_rng(59)
     for _ in range(2000):
-        keys = int(rng.integers(4, 9))
-        table = small_table(rng, keys, int(rng.integers(1, 4)))
-        shape = [(2,), (3,), (2, 2)][int(rng.integers(0, 3 if keys < 6 else 2))]
-        counts = rng.integers(0, 7, size=shape)
+        keys = int(rng.integers(4, 17))
+        table = random_table(rng) if keys > 8 else small_table(rng, keys, int(rng.integers(1, 4)))
+        shapes = [(2,), (3,), (2, 2)][: 1 + (table.keys < 9) + (table.keys < 6)]
+        counts = rng.integers(0, 7, size=shapes[int(rng.integers(0, len(shapes)))])
         assert joint_law(table, counts) == by_every_key(table, counts)
 
 
@@ -110,7 +112,7 @@ def independent(table: PerturbationTable, counts: np.ndarray) -> dict[tuple, Fra
         numbers += [*counts.sum(axis=1), *counts.sum(axis=0)]
     found: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
     for number in [*numbers, counts.sum()]:
-        law = table.law(int(number))
+        law = table.law(int(number)) if number else {0: table.keys}
         found = {
             (*outputs, int(number) + v): p * Fraction(keys, table.keys)
             for outputs, p in found.items()
@@ -119,7 +121,10 @@ def independent(table: PerturbationTable, counts: np.ndarray) -> dict[tuple, Fra
     return found
 
 
-BOUNDED = [([1, 2], 8), ([3, 2, 1], 8), ([2, 3, 2, 1], 4), ([[1, 2], [2, 3]], 4)]
+BOUNDED = [
+    *(([1, 2], 8), ([3, 2, 1], 8), ([2, 0, 3, 2, 1], 4), ([[1, 2], [2, 3]], 4)),
+    *(([[1, 2], [0, 3]], 4), ([[1, 2, 0], [2, 1, 0]], 4), ([[1, 2, 1], [2, 0, 3]], 3)),
+]
 
 
 @pytest.mark.parametrize(("counts", "keys"), [*BOUNDED, ([[1, 2, 3], [2, 3, 1]], 2)])
@@ -129,7 +134,7 @@ def test_bounds_hold_where_all_keys_can_be_listed(counts, keys: int, seed: int) 
     counts = np.array(counts)
     found = JointDisclosure(table, counts)
     curves = []
-    for cell in np.ndindex(counts.shape):
+    for cell in map(tuple, np.argwhere(found.covered).tolist()):
         within = counts.copy()
         within[cell] += 1
         for each in (counts, within):
@@ -143,17 +148,18 @@ def test_bounds_hold_where_all_keys_can_be_listed(counts, keys: int, seed: int) 
         assert low <= worst <= high
 
 
-def exact_chi_squared(rho: np.ndarray, rows: int, columns: int) -> float:
+def exact_chi_squared(rho: np.ndarray, held: np.ndarray) -> float:
     """By every character."""
     keys, total = len(rho), 0.0
+    rows, columns = held.shape
     for f in product(range(keys), repeat=rows):
         for g in product(range(keys), repeat=columns):
             matrix = (np.array(f)[:, None] + np.array(g)) % keys
-            total += float(rho[matrix].prod()) / keys
+            total += float(rho[matrix][held].prod()) / keys
     return total - 1
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2)])
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2), (3, 3)])
 @pytest.mark.parametrize("keys", [2, 3, 4])
 def test_the_bound_on_characters_holds(shape, keys: int) -> None:
     rng = np.random.default_rng(keys)
@@ -161,8 +167,15 @@ def test_the_bound_on_characters_holds(shape, keys: int) -> None:
         rho = rng.random(keys)
         rho[0] = 1
         rho = np.minimum(rho, rho[-np.arange(keys)])
-        exact, bound = exact_chi_squared(rho, *shape), _chi_squared_of_margins(rho, *shape)
+        held = np.ones(shape, dtype=bool)
+        exact, bound = exact_chi_squared(rho, held), _chi_squared_of_margins(rho, *shape)
         assert exact <= bound * (1 + 1e-9)
+        for _ in range(3):  # cells of nobody here and there
+            held = rng.random(shape) < 0.7
+            empty = max(int((~held).sum(axis=axis).max()) for axis in (0, 1))
+            if empty < min(shape):
+                exact = exact_chi_squared(rho, held)
+                assert exact <= _chi_squared_of_margins(rho, shape[0], shape[1], empty) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -229,11 +242,28 @@ def test_what_cannot_be_followed_is_refused() -> None:
     many = PerturbationTable.of_laws(8192, [{0: 8192}, {-1: 4096, 1: 4096}])
     with pytest.raises(ValueError, match="4096 keys at most"):
         scattered(many)
-    with pytest.raises(ValueError, match="without a cell of nobody"):
-        JointDisclosure(THREE, np.array([[1, 0]]))
+    with pytest.raises(ValueError, match="in every cell a person is alone"):
+        JointDisclosure(THREE, np.array([[1, 0]])).delta(1)
     with pytest.raises(ValueError, match="shape"):
         JointDisclosure(THREE, np.ones((1, 1, 1), dtype=np.int64))
     with pytest.raises(ValueError, match="too large"):
         joint_law(THREE, [[1, 2], [3, 4]])
     with pytest.raises(ValueError, match="number of cells"):
         best_guess(THREE, 1)
+
+
+@pytest.mark.parametrize("keys", [4, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_margins_never_give_less_away_than_independent_noise(keys: int, seed: int) -> None:
+    table = small_table(np.random.default_rng(seed + 20), keys)
+    for counts in ([2, 1], [1, 3, 2], [[1, 2], [3, 1]])[: 2 + (keys == 4)]:
+        found = JointDisclosure(table, np.array(counts))
+        for cell in np.ndindex(found.counts.shape):
+            curve = joint_curve(table, counts, cell)
+            alone = JointDisclosure(table, np.array(counts)).independent_of(cell)
+            for ratio in RATIOS:
+                assert curve.at_ratio(ratio) >= alone.at_ratio(ratio)
+        low, high = found.delta(1)
+        assert low == found.independent.delta(1)
+        worst = max(joint_curve(table, counts, c).delta(1) for c in np.ndindex(found.counts.shape))
+        assert low <= worst <= high
