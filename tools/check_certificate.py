@@ -159,8 +159,8 @@ class MechanismFile:
         self.alpha = fraction(content["alpha"])
         require(0 < self.alpha <= 1 <= self.denominator, "alpha or the denominator is out of range")
         self.delta = fraction(content["delta"]) if "delta" in content else None
-        fine = self.delta is None or 0 < self.delta < 1
-        require(fine, "delta is out of range, which is above 0 and below 1")
+        fine = self.delta is None or 0 < self.delta <= 1
+        require(fine, "delta is out of range")
         self.kind, self.rows = values(content.get("outputs", {"counts": [0, m - 1]}), m)
         kind, self.columns = values(content.get("inputs", {"counts": [0, n - 1]}), n)
         fine = (self.kind, kind) in (("counts", "counts"), ("bands", "counts"), ("pairs", "pairs"))

@@ -56,6 +56,7 @@ from mechdesign.mechanism.closed_form import SMALL, FairLaw
 from mechdesign.mechanism.comparison import UNBIASED, StandardErrors
 from mechdesign.mechanism.values import Counts
 from mechdesign.optimisation.theory import LARGEST_GROUP, closed_form
+from mechdesign.perturbation import PerturbationTable
 from mechdesign.privacy import Privacy
 from mechdesign.tables import (
     Axes,
@@ -645,6 +646,8 @@ def _texts(name: str, numbers: Any, cap: int | None) -> list[str]:
     --suppress-zeros  suppress zeros as other small counts
     --complementary  suppress more, until no row or column has exactly one suppressed entry
     --totals [exact|rounded|none, default exact]  publish totals as they are, rounded, or not at all
+    --perturbation FILE [file, repeated]  perturbation tables of cell keys, .csv or .txt,
+        to compare as well
     --json  print everything as JSON
     --plot FILE [.png .pdf .svg]  draw intervals and errors
     """,
@@ -671,6 +674,9 @@ def run_compare_suppression(options: argparse.Namespace) -> None:
         table.sizes,
         properties=options.property,
         labels=table.labels,
+        perturbation={
+            printable(path.name): PerturbationTable.read(path) for path in options.perturbation
+        },
         rng=None if options.seed is None else np.random.default_rng(options.seed),
         progress=True,
     )

@@ -22,6 +22,8 @@ from mechdesign.perturbation.table import PerturbationTable
 #: The epsilons at which tables are compared.
 COMPARED = ("1/2", "1", "2")
 
+SUMMED = 10  #: The number of cells whose sum is compared with their total.
+
 _DIGITS = 10**9  # that alpha of the geometric mechanism has at most, to keep its fractions short
 
 
@@ -69,6 +71,9 @@ class ComparedTable(NamedTuple):
         The largest size of a bias of a count.
     mean_square : Fraction
         The largest expected square of the noise of a count.
+    apart : Fraction
+        The largest expected square of the difference between a published total and the sum of its
+        `SUMMED` published cells, or a bound on it; their noise is independent in pairs.
     """
 
     name: str
@@ -76,6 +81,7 @@ class ComparedTable(NamedTuple):
     certain: Fraction
     bias: Fraction
     mean_square: Fraction
+    apart: Fraction
 
 
 @dataclass(frozen=True)
@@ -99,17 +105,19 @@ class PerturbationComparison:
                 "certain": to_text(row.certain),
                 "bias": to_text(row.bias),
                 "mean_square": to_text(row.mean_square),
+                "apart": to_text(row.apart),
             }
             for row in self.rows
         ]
 
     def __str__(self) -> str:
-        lines = [("", *(f"delta at {e}" for e in COMPARED), "for certain", "bias", "RMSE")]
+        titles = "for certain", "bias", "RMSE", f"total - {SUMMED} cells"
+        lines = [("", *(f"delta at {e}" for e in COMPARED), *titles)]
         for row in self.rows:
             deltas = (rounded_up(delta, 3) for delta in row.deltas)
-            root = math.sqrt(row.mean_square)
+            root, apart = (brief(math.sqrt(x), 3) for x in (row.mean_square, row.apart))
             certain = percent(row.certain, 2, up=True)
-            lines.append((row.name, *deltas, certain, brief(row.bias, 3), brief(root, 3)))
+            lines.append((row.name, *deltas, certain, brief(row.bias, 3), root, apart))
         return "\n".join(aligned(lines))
 
 
@@ -154,12 +162,19 @@ def compare_perturbation(
 
 def _row(name: str, found: Disclosure) -> ComparedTable:
     curve, counts = found.curve, range(found.table.largest + 1)
+    biases = [found.bias(count) for count in counts]
+    squares = [found.mean_square(count) for count in counts]
+    variance = max(square - bias**2 for square, bias in zip(squares, biases, strict=True))
+    # The total and the cells may be biased in opposite ways
+    least, most = min(biases), max(biases)
+    beside = max(SUMMED * most - least, most - SUMMED * least)
     return ComparedTable(
         name,
         tuple(map(curve.delta, COMPARED)),
         curve.unbounded,
-        max(abs(found.bias(count)) for count in counts),
-        max(found.mean_square(count) for count in counts),
+        max(map(abs, biases)),
+        max(squares),
+        (SUMMED + 1) * variance + beside**2,
     )
 
 
@@ -173,4 +188,5 @@ def _unbounded(wanted: Fraction) -> ComparedTable:
     )
     epsilon = -math.log(alpha)
     name = f"unbounded geometric noise, epsilon {epsilon:.3f}"
-    return ComparedTable(name, deltas, Fraction(0), Fraction(0), 2 * alpha / (1 - alpha) ** 2)
+    square = 2 * alpha / (1 - alpha) ** 2
+    return ComparedTable(name, deltas, Fraction(0), Fraction(0), square, (SUMMED + 1) * square)

@@ -6,7 +6,7 @@ All of it is computed from true counts: it is for those who may see them, not fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,9 +31,11 @@ from mechdesign.losses import Loss
 from mechdesign.mechanism.mechanism import Mechanism
 from mechdesign.mechanism.unbiased_estimate import UnbiasedEstimate
 from mechdesign.noise.discrete import DiscreteLaplace
+from mechdesign.perturbation import PerturbationTable
 from mechdesign.privacy import Privacy
 from mechdesign.properties import PropertyLike
 from mechdesign.tables.design_cache import DesignCache
+from mechdesign.tables.perturbed_errors import PerturbedErrors
 from mechdesign.tables.suppression import LARGEST_TOTAL, SuppressionRule, totals_of, with_totals
 from mechdesign.tables.suppression_reconstruction import TableReconstruction, reconstruct
 
@@ -134,12 +136,15 @@ class SuppressionComparison:
         What the counts are released by.
     rows : tuple of ComparedEntry
         First the cells, then the totals, in the order of the table.
+    perturbed : tuple of PerturbedErrors
+        How far the perturbation tables that were given are off, and what they reveal.
     """
 
     reconstruction: TableReconstruction
     privacy: Privacy
     mechanism: str
     rows: tuple[ComparedEntry, ...]
+    perturbed: tuple[PerturbedErrors, ...] = ()
 
     def disclosed(self, *, totals: bool = False, suppressed: bool = True) -> Disclosed:
         """Count the protected entries, and those that readers recover.
@@ -203,6 +208,7 @@ class SuppressionComparison:
                 name: dict(zip(("suppression", "mechanism"), self.rmse(totals=totals), strict=True))
                 for name, totals in (("cells", False), ("totals", True))
             },
+            "perturbation": {each.name: each.to_dict() for each in self.perturbed},
             "entries": [row._asdict() for row in self.rows],
         }
 
@@ -253,6 +259,7 @@ class SuppressionComparison:
             f" changes no likelihood by more than a factor of {brief(1 / alpha)}, one who moves to"
             f" another cell by more than its square (alpha = {to_text(alpha)}, epsilon at most"
             f" {self.privacy.epsilon:.6g})",
+            *map(str, self.perturbed),
         ]
 
     def plot(self) -> Figure:
@@ -281,6 +288,10 @@ class SuppressionComparison:
             np.array([row.error for row in self.rows]),
             np.array([math.nan if row.rmse is None else row.rmse for row in self.rows]),
             sum(not row.is_total for row in self.rows),
+            perturbed={
+                each.name: np.sqrt(np.concatenate([each.squares[~totals], each.squares[totals]]))
+                for each in self.perturbed
+            },
         )
 
 
@@ -293,6 +304,7 @@ def compare_suppression(
     properties: Iterable[PropertyLike] = (),
     *,
     labels: Sequence[Sequence[str]] | None = None,
+    perturbation: Mapping[str, PerturbationTable] | None = None,
     rng: np.random.Generator | None = None,
     progress: bool = False,
 ) -> SuppressionComparison:
@@ -320,6 +332,9 @@ def compare_suppression(
         What designs minimise, and what they must have, as in `mechdesign.design`.
     labels : sequence of sequence of str, optional
         Names along each axis; numbers from 0 unless given.
+    perturbation : mapping of str to PerturbationTable, optional
+        Perturbation tables of cell keys, by name: how far they would be off, totals too, each of
+        which has noise of its own.
     rng : numpy.random.Generator, optional
         For random rounding; None: one seeded by the operating system.
     progress : bool, default False
@@ -380,7 +395,11 @@ def compare_suppression(
             )
         )
     rows.sort(key=lambda row: row.is_total)
-    return SuppressionComparison(reconstruction, privacy, mechanism, tuple(rows))
+    perturbed = tuple(
+        PerturbedErrors.of(name, table, truth, privacy)
+        for name, table in (perturbation or {}).items()
+    )
+    return SuppressionComparison(reconstruction, privacy, mechanism, tuple(rows), perturbed)
 
 
 def _names(shape: tuple[int, ...], labels: Sequence[Sequence[str]] | None) -> list[list[str]]:

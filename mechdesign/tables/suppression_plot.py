@@ -5,7 +5,7 @@ This loads matplotlib: it is imported where something is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import rc_context
@@ -38,11 +38,14 @@ def intervals_and_errors(
     taken: Floats,
     rmse: Floats,
     cells: int,
+    *,
+    perturbed: Mapping[str, Floats],
 ) -> Figure:
     """Plot for each entry what is possible, what is taken and how far off a mechanism is.
 
     All numbers are differences from the true count.
-    Shapes: `possible` (entries, 2); `protected`, `taken` and `rmse` (entries,).
+    Shapes: `possible` (entries, 2); `protected`, `taken`, `rmse` and those of `perturbed`, the root
+    mean square errors of perturbation tables by their names, (entries,).
     """
     if not 1 <= len(names) <= LARGEST_FIGURE:
         raise ValueError(
@@ -64,6 +67,7 @@ def intervals_and_errors(
             taken=taken[part],
             rmse=rmse[part],
             cells=cells - k * rows,
+            perturbed={name: errors[part] for name, errors in perturbed.items()},
         )
         axes.set_ylim(rows - 0.4, -0.6)
     figure.supxlabel("difference from the true count (persons)", fontsize="medium")
@@ -80,6 +84,7 @@ def _draw(
     taken: Floats,
     rmse: Floats,
     cells: int,
+    perturbed: Mapping[str, Floats],
 ) -> None:
     """Draw a panel of entries, of which so many are cells."""
     mark_numbers(axes.xaxis)
@@ -120,6 +125,18 @@ def _draw(
         linewidth=1.6,
         label="mechanism: root mean square error",
     )
+    for k, (name, errors) in enumerate(perturbed.items()):
+        # A bar with ends, below that of the mechanism
+        axes.errorbar(
+            np.zeros(len(y)),
+            y + 0.2 + 0.2 * (k + 1) / (len(perturbed) + 1),
+            xerr=errors,
+            fmt="none",
+            ecolor=COLOURS[(k + 2) % len(COLOURS)],
+            elinewidth=1.0,
+            capsize=2.0,
+            label=f"{fitting([name], 24)[0]}: root mean square error",
+        )
     axes.set_yticks(y, fitting(names, 34))
     for label in axes.get_yticklabels():
         label.set_parse_math(False)

@@ -43,7 +43,15 @@ def test_rows_say_what_the_tables_do() -> None:
     assert names[:2] == ["small", "rounding to 3"]
     curve = Disclosure(SMALL, protected=1).curve
     assert rows[0].deltas == tuple(curve.delta(e) for e in COMPARED)
-    assert rows[0][2:] == (Fraction(1, 4), 0, Fraction(1, 2))
+    assert rows[0][2:] == (Fraction(1, 4), 0, Fraction(1, 2), Fraction(11, 2))
+    nearest = rows[1]
+    assert nearest.name == "rounding to 3"
+    assert nearest.apart == 11**2  # each cell one too many, and the total one too few
+    table = rounding_table(3)
+    for cells in ([2] * 9 + [1], [1, 2] * 5, [1] * 10, [5] * 10):
+        published = sum(n + next(iter(table.law(n))) for n in cells)
+        total = sum(cells) + next(iter(table.law(sum(cells))))
+        assert (total - published) ** 2 <= nearest.apart
     alone = compare_perturbation({"none": PerturbationTable.of_laws(1, [{0: 1}])})
     assert len(alone.rows) == 5
     with pytest.raises(ValueError, match="at least one table"):
