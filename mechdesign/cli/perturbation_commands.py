@@ -238,6 +238,7 @@ def run_export_perturbation(options: argparse.Namespace) -> None:
     --epsilon EPSILON [epsilon]  between counts that differ by one person; not needed for entropy
     --delta DELTA  besides; to be given unless it is the objective (default 0 then)
     --variance V  the largest variance
+    --exact-variance  exactly that, at each count but 0
     --unbiased [everywhere|interior|nowhere, default everywhere]  at which counts the noise is 0 on
         average; interior: from D on
     --blocked J [int, default 0]  never publish 1 .. J
@@ -273,6 +274,7 @@ def run_design_perturbation(options: argparse.Namespace) -> None:
         delta=options.delta,
         protected=options.protected,
         empty_key=options.empty_key,
+        exact_variance=options.exact_variance,
     )
     certificate = design.certificate
     gap = "gap exactly 0" if not certificate.gap else f"gap {brief(certificate.gap, 3)}"

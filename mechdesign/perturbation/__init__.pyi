@@ -22,7 +22,7 @@ from .disclosure import DeltaCurve, Disclosure, OneSided, Piece
 from .joint import JointDisclosure, joint_curve, joint_law
 from .key_assignment import KeyLeak, key_leak, scattered, spectrum
 from .noise_rules import NoiseRule, NoiseRules, PerturbationRequest
-from .rounding import RoundedDesign
+from .rounding import RoundedDesign, Unroundable
 from .table import PerturbationTable
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "PerturbedTable",
     "Piece",
     "RoundedDesign",
+    "Unroundable",
     "best_guess",
     "best_guess_of_table",
     "compare_perturbation",

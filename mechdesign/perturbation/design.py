@@ -129,8 +129,10 @@ class PerturbationDesign:
 
         Raises
         ------
+        Unroundable
+            There is no such table, for instance since there are too few keys for the rules.
         SolverFailure
-            No such table was found, for instance since there are too few keys for the rules.
+            No such table was found in time.
         """
         return rounded_to_keys(self, keys)
 
@@ -150,6 +152,7 @@ def design_perturbation(
     delta: Rational | None = None,
     protected: int = 0,
     empty_key: EmptyKey = "zero",
+    exact_variance: bool = False,
 ) -> PerturbationDesign:
     """Return the noise of least objective for each count under the rules, and the proof.
 
@@ -157,7 +160,7 @@ def design_perturbation(
     ----------
     largest, noise, variance, unbiased, blocked : object
         The rules, see `NoiseRules`. Numbers are exact: int, Fraction, str or Decimal.
-    keep_zeros, stay, monotone, epsilon, delta, protected, empty_key : object
+    keep_zeros, stay, monotone, epsilon, delta, protected, empty_key, exact_variance : object
         The others.
     objective : str, default "L2"
         "L0", "L1", "L2", "delta" (needs an epsilon and no delta) or "entropy", see `Objective`.
@@ -197,6 +200,7 @@ def design_perturbation(
         delta if delta is not None or epsilon is None or objective == "delta" else 0,  # type: ignore[arg-type]
         protected,
         empty_key,
+        exact_variance,
     )
     if objective not in (*LINEAR, "entropy"):
         raise ValueError(f"an objective is L0, L1, L2, delta or entropy, got {shown(objective)}")
@@ -258,8 +262,10 @@ def rounded_to_keys(
 
     Raises
     ------
+    Unroundable
+        There is no such table.
     SolverFailure
-        No such table was found.
+        No such table was found in time.
     """
     keys = whole(keys, "the number of keys", 2, MOST_KEYS)
     if isinstance(found, PerturbationTable):

@@ -73,15 +73,17 @@ def _entropy_of(
         """Return the constraints on these counts, each of which is about one, as those of cvxpy."""
         found = []
         for group in groups:
+            # In whole numbers, so that an equation is exact
+            scale = group.bound.denominator if group.equality else 1
             for row in group.cells.tolist():
                 # Variables of blocked outputs are 0 and are left out
                 terms = [
-                    float(a) * flat[place[v]]
+                    float(a * scale) * flat[place[v]]
                     for v, a in zip(row, group.coefficients, strict=True)
                     if v in place and a
                 ]
                 if terms and owner[row[0]] in counts:
-                    left, bound = sum(terms), _decimal_above(group.bound)
+                    left, bound = sum(terms), _decimal_above(group.bound * scale)
                     found.append(left == bound if group.equality else left >= bound)
         return found
 

@@ -79,6 +79,9 @@ class NoiseRules:
     empty_key : str, default "zero"
         The key of a cell of nobody, as of `Disclosure`: "zero", so that count 0 stays 0 whatever
         the row says; or "drawn", by a table builder that can change zeros.
+    exact_variance : bool, default False
+        Whether the expected square of the noise is exactly ``variance``, at each count but a 0 that
+        stays 0.
     """
 
     largest: int
@@ -93,6 +96,7 @@ class NoiseRules:
     delta: Fraction | None = None
     protected: int = 0
     empty_key: EmptyKey = "zero"
+    exact_variance: bool = False
 
     def __post_init__(self) -> None:
         largest = whole(self.largest, "the largest count", 0, _LARGEST_COUNT)
@@ -119,6 +123,8 @@ class NoiseRules:
                 set_fields(self, **{name: value})
         if not 0 <= self.stay <= 1:
             raise ValueError(f"the probability of no noise is 0 to 1, got {brief(self.stay)}")
+        if self.exact_variance and self.variance is None:
+            raise ValueError("an exact variance needs a variance")
         if self.delta is not None and self.epsilon is None:
             raise ValueError("a delta needs an epsilon")
 
@@ -275,9 +281,13 @@ def rules_of_noise(rules: NoiseRules) -> Iterator[NoiseRule]:
         groups = []
         for count in counts:
             variables, squares = moments(2, count)
-            minus = tuple(-square for square in squares)
-            groups.append(linear(variables, minus, -rules.variance, False))
-        yield _rule(f"variance at most {brief(rules.variance)}", groups)
+            if not rules.exact_variance:
+                minus = tuple(-square for square in squares)
+                groups.append(linear(variables, minus, -rules.variance, False))
+            elif count or not (rules.zeros_stay or rules.unbiased == "everywhere"):
+                groups.append(linear(variables, squares, rules.variance, True))
+        text = "exactly" if rules.exact_variance else "at most"
+        yield _rule(f"variance {text} {brief(rules.variance)}", groups)
     if rules.blocked:
         never = [number for (c, v), number in cells.items() if not rules.shows(c + v)]
         yield _rule(f"no outputs 1 to {rules.blocked}", [Constraints.at_most_value(never, 0)])

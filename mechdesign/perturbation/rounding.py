@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.base import brief
 from mechdesign.exceptions import SolverFailure
 from mechdesign.lp.basis import Program
+from mechdesign.optimisation.infeasibility import together
 from mechdesign.perturbation.noise_rules import (
     NoiseRules,
     Objective,
@@ -17,11 +19,39 @@ from mechdesign.perturbation.noise_rules import (
     linear,
     objective_of,
     program_of,
+    request_of,
 )
 from mechdesign.perturbation.table import PerturbationTable
 
 # The seconds that rounding may take, and how far integers of floats may be from privacy
 _SECONDS, _MARGIN = 12.0, 1e-6
+
+_IMPOSSIBLE = 2  # the status of an integer program without a solution
+
+
+class Unroundable(SolverFailure):
+    """The error that there is no table of so many keys that keeps some rules.
+
+    That is found by branch and bound in floats: a table would be checked exactly, that there is
+    none is not proved.
+
+    Attributes
+    ----------
+    keys : int
+        The number of keys.
+    conflict : tuple of str
+        Rules that no table of so many keys keeps together: any fewer are kept by some.
+    """
+
+    def __init__(self, keys: int, conflict: Sequence[str]) -> None:
+        self.keys, self.conflict = keys, tuple(conflict)
+        super().__init__(
+            f"no table of {keys} keys keeps {together(self.conflict)} (by floats): they must be"
+            " eased a little, or there must be other keys"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.keys, self.conflict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +90,11 @@ def rounded_design(
     else:
         program = program_of(rules, objective)
     for margin in (0.0, _MARGIN):
-        numbers = _integers(program, len(cells), keys, near, margin)
+        status, numbers = _integers(program, len(cells), keys, near, margin)
+        if status == _IMPOSSIBLE and not margin:
+            raise Unroundable(keys, _conflict(rules, keys, objective == "delta"))
+        if numbers is None:
+            break
         laws: list[dict[int, int]] = [{} for _ in range(rules.largest + 1)]
         for (c, v), number in zip(cells, numbers, strict=True):
             if number:
@@ -70,7 +104,10 @@ def rounded_design(
         if not broken_rules(rules, table):
             value = objective_of(rules, objective, table)
             return RoundedDesign(table, value, value - bound)
-    raise SolverFailure(f"no table of {keys} keys that keeps the rules exactly was found")
+    raise SolverFailure(
+        f"no table of {keys} keys that keeps the rules exactly was found in {_SECONDS:g} s: ease"
+        " rules that leave no room a little, or take other keys"
+    )
 
 
 def rounded_table(table: PerturbationTable, keys: int) -> RoundedDesign:
@@ -97,12 +134,31 @@ def _rounded_law(
         linear(row, tuple(Fraction(v) for v, _ in law), Fraction(bias, keys), True),
     )
     near = [Fraction(number, total) for _, number in law]
-    numbers = _integers(Program((Fraction(0),) * size, groups), size, keys, near, 0.0)
+    status, numbers = _integers(Program((Fraction(0),) * size, groups), size, keys, near, 0.0)
+    if status == _IMPOSSIBLE:
+        raise Unroundable(keys, [f"the outputs of a count with a bias of {brief(groups[1].bound)}"])
+    if numbers is None:
+        raise SolverFailure(f"no noise of {keys} keys that keeps the bias was found in time")
     moments = sum(v * number for (v, _), number in zip(law, numbers, strict=True))
     if sum(numbers) != keys or moments != bias:
         raise SolverFailure(f"no noise of {keys} keys that keeps the bias was found")
     apart = sum((abs(n - p * keys) for n, p in zip(numbers, near, strict=True)), Fraction(0))
     return {v: n for (v, _), n in zip(law, numbers, strict=True) if n}, apart / keys
+
+
+def _conflict(rules: NoiseRules, keys: int, least_delta: bool) -> list[str]:
+    """Return as few rules as possible that no table of so many keys keeps, by their texts."""
+    request = request_of(rules, least_delta)
+    free = (Fraction(0),) * request.variables
+    kept = list(request.properties)
+    for rule in request.properties:
+        others = [each for each in kept if each is not rule]
+        fewer = replace(request, properties=tuple(others))
+        program = Program(free, tuple(fewer.constraints()))
+        status, _ = _integers(program, len(rules.cells), keys, None, 0.0, _SECONDS / 4)
+        if status == _IMPOSSIBLE:
+            kept = others
+    return [each.text for each in kept]
 
 
 def _integers(
@@ -111,11 +167,13 @@ def _integers(
     keys: int,
     near: Sequence[Fraction] | None,
     margin: float,
-) -> list[int]:
+    seconds: float = _SECONDS,
+) -> tuple[int, list[int] | None]:
     """Return the numbers of keys for the first variables of a program, by an integer program.
 
     They are the nearest ones to the probabilities ``near`` where these are given. Inequalities are
-    kept with a margin, in keys.
+    kept with a margin, in keys. Before them the status is returned; they are None where none were
+    found.
     """
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -151,13 +209,8 @@ def _integers(
         constraints=LinearConstraint(matrix, low, high),
         integrality=(np.arange(len(cost)) < integers).astype(np.int64),
         bounds=Bounds(0, np.inf),
-        options={"time_limit": _SECONDS, "mip_rel_gap": 1e-4},
+        options={"time_limit": seconds, "mip_rel_gap": 1e-4},
     )
     if result.x is None:
-        why = "there is none, by floats" if result.status == 2 else result.message
-        raise SolverFailure(
-            f"no table of {keys} keys that keeps the rules exactly was found ({why}): rules that"
-            " leave no room, such as a variance, must be eased a little, or there must be other"
-            " keys"
-        )
-    return [round(x) for x in result.x[:integers].tolist()]
+        return result.status, None
+    return result.status, [round(x) for x in result.x[:integers].tolist()]

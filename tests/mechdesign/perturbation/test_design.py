@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +18,7 @@ from mechdesign.perturbation import (
     Disclosure,
     NoiseRules,
     PerturbationTable,
+    Unroundable,
     design_perturbation,
     rounded_to_keys,
 )
@@ -361,8 +363,39 @@ def test_rounding_refuses_too_few_keys() -> None:
     found = design_perturbation(
         2, noise=1, variance="1/9", epsilon=3, delta="1/3", unbiased="interior", empty_key="drawn"
     )
-    with pytest.raises(SolverFailure, match="4 keys"):
+    with pytest.raises(Unroundable, match="no table of 4 keys keeps") as error:
         found.rounded(4)
+    # With 4 keys a variance of at most 1/9 is none at all, which shows every count
+    assert set(error.value.conflict) == {"variance at most 0.111111", "epsilon 3, delta 0.333333"}
+    again = pickle.loads(pickle.dumps(error.value))
+    assert (str(again), again.conflict) == (str(error.value), error.value.conflict)
+    assert isinstance(error.value, SolverFailure)
+
+
+@pytest.mark.parametrize("objective", ["L0", "delta", "entropy"])
+def test_the_variance_may_be_exact(objective: str) -> None:
+    rules = {"noise": 3, "variance": "4/3", "objective": objective, "exact_variance": True}
+    if objective == "delta":
+        rules["epsilon"] = 1
+    found = design_perturbation(4, **rules)
+    assert [found.table.variance(c) for c in range(6)] == [0, *[Fraction(4, 3)] * 5]
+    assert [found.table.bias(c) for c in range(6)] == [0] * 6
+    free = design_perturbation(4, **{**rules, "exact_variance": False})
+    assert free.certificate.bound <= found.certificate.value
+    assert found.rounded(48).table.variance(4) == Fraction(4, 3)
+    # Squares of whole numbers add up to an even number if they themselves add up to 0
+    with pytest.raises(Unroundable) as error:
+        found.rounded(256)
+    assert "variance exactly 1.33333" in error.value.conflict
+    with pytest.raises(ValueError, match="needs a variance"):
+        design_perturbation(4, noise=3, exact_variance=True)
+
+
+def test_an_exact_variance_that_cannot_be_is_refused() -> None:
+    # The noise of 1 is -1 or more, and unbiased: at most 2 (1/3 of 2, 2/3 of -1)
+    with pytest.raises(Incompatible) as caught:
+        design_perturbation(4, noise=2, variance=3, exact_variance=True)
+    assert set(caught.value.conflict) == {"unbiased everywhere", "variance exactly 3"}
 
 
 def test_tables_of_many_keys_are_rounded_near_them() -> None:
