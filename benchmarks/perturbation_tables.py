@@ -12,19 +12,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from range_queries import one_core, table
 
-from mechdesign import Incompatible
+from mechdesign import ApproximateDP, Incompatible, Privacy, design
+from mechdesign.losses import L0, L2
 from mechdesign.perturbation import (
     Disclosure,
     JointDisclosure,
     PerturbationDesign,
     PerturbationTable,
     best_guess,
+    best_guess_of_table,
     design_perturbation,
     key_leak,
     rounding_table,
@@ -53,6 +56,8 @@ def main() -> None:
     designs(sizes)
     rules(10 if sizes == SIZES else 5)
     joint()
+    margins()
+    with_a_delta(64 if sizes == SIZES else 16)
     audit()
 
 
@@ -157,6 +162,79 @@ def joint() -> None:
         [
             *("noise", "keys", "2 cells", "if independent", "certain", "3 cells", "if independent"),
             *("chi squared", "least", "distance of 50 x 50", "delta at epsilon 1", "seconds"),
+        ],
+        rows,
+    )
+
+
+def split(table: PerturbationTable, width: float, rng: np.random.Generator) -> PerturbationTable:
+    """Intervals wider than a part of all keys split, and shuffled, as ptable 0.4.0 does."""
+    most, rows = round(width * table.keys), []
+    for row in table.rows:
+        parts = []
+        for keys, noise in row if len(row) > 1 else ():
+            parts += [(most, noise)] * (keys // most) + [(keys % most, noise)]
+        rows.append(tuple(parts[k] for k in rng.permutation(len(parts))) if parts else row)
+    return PerturbationTable(table.keys, tuple(rows), table.period)
+
+
+def margins() -> None:
+    three = PerturbationTable.of_laws(256, [{0: 256}, {-1: 64, 0: 128, 1: 64}])
+    entropy = design_perturbation(5, noise=5, variance=2, objective="entropy").rounded().table
+    rows = []
+    orders: dict[str, Callable[[PerturbationTable, int], PerturbationTable]] = {
+        "in order": lambda table, seed: table,
+        "split at 0.2": lambda table, seed: split(table, 0.2, np.random.default_rng(seed)),
+        "split at 0.05": lambda table, seed: split(table, 0.05, np.random.default_rng(seed)),
+        "scattered": lambda table, seed: scattered(table),
+    }
+    for name, order in orders.items():
+        leaks = [
+            np.median([key_leak(order(each, seed), 5).chi_squared for seed in range(20)])
+            for each in (three, entropy)
+        ]
+        guess, seconds = timed(partial(best_guess_of_table, order(three, 0), (2, 2)))
+        rows.append([name, *(f"{leak:.3g}" for leak in leaks)])
+        rows[-1] += [f"{float(x):.3f}" for x in (guess.certain, guess.certain_if_independent)]
+        rows[-1].append(seconds)
+    table(
+        "Orders of keys, the median of 20 shuffles; 2 x 2 cells with all margins",
+        ["keys", "leak of 1/4, 1/2, 1/4", "of entropy", "certain", "if independent", "seconds"],
+        rows,
+    )
+    apart, rng, rows = scattered(entropy), np.random.default_rng(1), []
+    for share in (0, 0.02, 0.1, 0.2, 0.3):
+        counts = rng.integers(1, 20, size=(50, 50))
+        counts[rng.random((50, 50)) < share] = 0
+        found = JointDisclosure(apart, counts)
+        bounds, seconds = timed(partial(found.delta, 1))
+        shown = " to ".join(dict.fromkeys(f"{float(bound):.4f}" for bound in bounds))
+        rows.append([f"{share:.0%}", f"{found.dependence:.1g}", shown, seconds])
+    table(
+        "50 x 50 cells, some of nobody: keys scattered over entropy noise",
+        ["cells of nobody", "distance", "delta at epsilon 1", "seconds"],
+        rows,
+    )
+
+
+def with_a_delta(largest: int) -> None:
+    rows = []
+    for n in (8, 16, 32, 64):
+        for loss, properties in ((L0(), ["WH"]), (L2(), ["CM"])):
+            if n > largest:
+                continue
+            pure = design(n, Privacy.from_epsilon(1), loss, properties).certificate
+            row = [str(n), repr(loss), *properties, f"{float(pure.objective):.5g}"]
+            for delta in ("1e-3", "1e-2"):
+                made, seconds = timed(partial(design, n, ApproximateDP(1, delta), loss, properties))
+                found = made.certificate
+                row += [f"{float(found.objective):.5g}", str(found.gap), seconds]
+            rows.append(row)
+    table(
+        "design(...) at epsilon 1, with a delta",
+        [
+            *("n", "loss", "property", "delta 0", "delta 0.001", "gap", "seconds"),
+            *("delta 0.01", "gap", "seconds"),
         ],
         rows,
     )

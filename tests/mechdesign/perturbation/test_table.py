@@ -189,3 +189,27 @@ def test_a_form_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a form is one of"):
         long.write(tmp_path / "t.csv", "r")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("header", ["i;j;p;v;p_int_ub", '"i";"j";"p";"v";"p_int_ub"'])
+def test_intervals_that_were_split_and_shuffled_are_read(header: str, tmp_path: Path) -> None:
+    """As `modify_cnt_ptable` of ptable 0.4 makes them, with a part of no width, in aligned columns.
+
+    Older releases quote the names of columns.
+    """
+    path = tmp_path / "modified.csv"
+    lines = [
+        header,
+        "0;0;1.00000000; 0;1.00000000",
+        "1;1;0.20000000; 0;0.20000000",
+        "1;0;0.25000000;-1;0.45000000",
+        "1;1;0.20000000; 0;0.65000000",
+        "1;1;0.10000000; 0;0.75000000",
+        "1;2;0.20000000; 1;0.95000000",
+        "1;2;0.00000000; 1;0.95000000",
+        "1;2;0.05000000; 1;1.00000000",
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    table = PerturbationTable.read(path)
+    assert table.keys == 20
+    assert table.rows[1] == ((4, 0), (5, -1), (6, 0), (5, 1))
