@@ -29,6 +29,7 @@ from mechdesign.perturbation import (
     best_guess,
     best_guess_of_table,
     design_perturbation,
+    joint_curve,
     key_leak,
     rounding_table,
     scattered,
@@ -200,6 +201,19 @@ def margins() -> None:
     table(
         "Orders of keys, the median of 20 shuffles; 2 x 2 cells with all margins",
         ["keys", "leak of 1/4, 1/2, 1/4", "of entropy", "certain", "if independent", "seconds"],
+        rows,
+    )
+    rows = []
+    for name, order in orders.items():
+        row = [name]
+        for cells in (2, 3, 4, 5):
+            make = partial(joint_curve, order(entropy, 0), [9] * cells, 0)
+            curve, seconds = timed(make)
+            row.append(f"{float(curve.delta(1)):.4f}, {float(curve.unbounded):.4f}")
+        rows.append([*row, seconds])
+    table(
+        "Cells and their total, entropy noise: delta at epsilon 1, and the delta of no epsilon",
+        ["keys", "2 cells", "3 cells", "4 cells", "5 cells", "seconds of the last"],
         rows,
     )
     apart, rng, rows = scattered(entropy), np.random.default_rng(1), []

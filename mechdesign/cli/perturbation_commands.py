@@ -112,9 +112,9 @@ def _keys_in_words(table: PerturbationTable) -> str:
         f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}\n{_SIDE} x"
         f" {_SIDE} such cells with all margins: "
         + (
-            f"within {distance:.2g} of independent noise, proved"
+            f"within {distance:.2g} of independent noise, and never less given away, proved"
             if distance < 1
-            else "how far from independent noise is not known"
+            else "no less given away than by independent noise, proved; how much more is not known"
         )
     )
 

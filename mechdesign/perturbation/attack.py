@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import Rational, exact, whole
-from mechdesign.perturbation.key_assignment import require_few_keys
+from mechdesign.perturbation.key_assignment import convolved, require_few_keys
 from mechdesign.perturbation.table import PerturbationTable
 
 # ------------------------------------------------------------------------------------------------
@@ -81,36 +81,20 @@ def best_guess(table: PerturbationTable, cells: int, count: int | None = None) -
         following: dict[int, npt.NDArray[np.object_]] = {}
         for summed, weights in others.items():
             for v, members in sets.items():
-                moved = _convolved(weights, members)
+                moved = convolved(weights, members)
                 following[summed + v] = following.get(summed + v, 0) + moved
         others = following
     sums = {w: int(weights.sum()) for w, weights in others.items()}
     joint, alone = (defaultdict[int, Counter[int]](Counter) for _ in range(2))
     for v, members in sets.items():
         for w, weights in others.items():
-            both = _convolved(members, weights)
+            both = convolved(members, weights)
             for u, total in sets.items():
                 # Known is the noise of the total less that of the cells
                 joint[u - v - w][v] += int(both[total == 1].sum()) * table.keys
                 alone[u - v - w][v] += int(members.sum()) * sums[w] * int(total.sum())
     everything = table.keys ** (cells + 1)
     return CellGuess(*(c for each in (joint, alone) for c in _chances(each.values(), everything)))
-
-
-def _convolved(
-    one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]
-) -> npt.NDArray[np.object_]:
-    """Return the cyclic convolution of two arrays of integers of at least 0, exactly."""
-    # As the product of two long integers, which have a number in each so many bits (Kronecker)
-    keys = len(one)
-    size = (int(one.max()) * int(other.max()) * keys).bit_length() // 8 + 1
-    numbers = (
-        int.from_bytes(b"".join(int(x).to_bytes(size, "little") for x in each), "little")
-        for each in (one, other)
-    )
-    product_ = math.prod(numbers).to_bytes(2 * keys * size, "little")
-    flat = [int.from_bytes(product_[k * size :][:size], "little") for k in range(2 * keys)]
-    return np.array([flat[k] + flat[k + keys] for k in range(keys)], dtype=object)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -370,7 +354,7 @@ class _Attack:
         for (own, counts), array in known.items():
             for more, other in column.items():
                 name = own, tuple(a + b for a, b in zip(counts, more, strict=True))
-                moved = _convolved(array, other) if rows == 1 else _rolled(array, other)
+                moved = convolved(array, other) if rows == 1 else _rolled(array, other)
                 following[name] = following.get(name, 0) + moved
         return following
 

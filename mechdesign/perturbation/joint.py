@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,15 +30,19 @@ import numpy.typing as npt
 from mechdesign.accounting.pair_law import exp_below
 from mechdesign.base import Floats, Integers, Rational, checked_counts, set_fields
 from mechdesign.perturbation.disclosure import DeltaCurve
-from mechdesign.perturbation.key_assignment import require_few_keys, spectrum
+from mechdesign.perturbation.key_assignment import convolved, require_few_keys, spectrum
 from mechdesign.perturbation.table import PerturbationTable
 from mechdesign.privacy import exact_epsilon
 
 _MOST_STEPS = 1 << 27  # that an exact joint law may take
+_MOST_OUTPUTS = 20_000  # of other cells, whatever their order, of an exact curve of one axis
 
 # What Fourier coefficients in floats may be off by, and the relative error of sums of powers of
 # them: all terms are positive.
 _FOURIER, _SUMS = 1e-12, 1 + 1e-6
+
+# How many assignments of keys lead to each sum of keys
+_Sums: TypeAlias = npt.NDArray[np.object_]
 
 # The outputs of columns so far -> the weights of the sums of keys of rows
 _States: TypeAlias = dict[tuple[tuple[int, ...], ...], npt.NDArray[np.object_]]
@@ -136,9 +140,11 @@ def joint_curve(
     Parameters
     ----------
     table : PerturbationTable
-        Of few keys.
+        Of few keys; of at most 4,096 if the counts have one axis.
     counts : array_like of int
-        As of `joint_law`: the table without the person.
+        As of `joint_law`: the table without the person. Of one axis there may be more cells, as
+        long as they have few outputs: cells with the same row of the table are told apart only by
+        how often each noise occurs.
     cell : int or tuple of int
         The place of the cell that the person is in.
 
@@ -151,7 +157,9 @@ def joint_curve(
     ValueError
         As `joint_law` does.
     """
-    without = checked_counts(counts, 1 << 40)
+    without = _checked_grid(counts)
+    if without.ndim == 1:
+        return _curve_of_a_line(table, without, cell)
     within = without.copy()
     within[cell] += 1
     laws = joint_law(table, without), joint_law(table, within)
@@ -159,6 +167,89 @@ def joint_curve(
     outputs = {*laws[0], *laws[1]}
     weights = [[int(law.get(o, Fraction(0)) * total) for law in laws] for o in outputs]
     return DeltaCurve.of_pairs([[(p, q) for p, q in weights]], total)
+
+
+def _curve_of_a_line(
+    table: PerturbationTable, counts: Integers, cell: int | tuple[int, ...]
+) -> DeltaCurve:
+    """Return the exact curve of a table of one axis, as of `joint_curve`."""
+    require_few_keys(table)
+    place = cell if isinstance(cell, int) else cell[0]
+    own, total = int(counts[place]), int(counts.sum())
+    others = [n for k, n in enumerate(counts.tolist()) if n and k != place % len(counts)]
+    size = math.prod(
+        comb(many + len(table.law(row)) - 1, many)
+        for row, many in Counter(map(table.place, others)).items()
+    )
+    if size > _MOST_OUTPUTS:
+        raise ValueError(f"{len(others)} cells beside another can publish too much: {size} ways")
+    every = np.arange(table.keys)
+
+    def classes(count: int) -> dict[int, npt.NDArray[np.object_]]:
+        """Return the keys of each output of a count; a cell of nobody has key 0."""
+        noise = table.noise(np.full(table.keys, count), every)
+        alone = every == 0 if not count else np.ones(table.keys, dtype=np.bool_)
+        # As many assignments of keys, whether or not the cell has one
+        scale = 1 if count else table.keys
+        found = {v: ((noise == v) & alone).astype(object) * scale for v in set(noise[alone])}
+        return {count + int(v): members for v, members in found.items()}
+
+    mine = classes(own), classes(own + 1)
+    margins = [
+        {n + int(v): noise == v for v in set(noise.tolist())}
+        for n in (total, total + 1)
+        for noise in [table.noise(np.full(table.keys, n), every)]
+    ]
+    if not total:  # nobody at all: the total has key 0
+        margins[0] = {o: members & (every == 0) for o, members in margins[0].items()}
+    weights: list[tuple[int, int]] = []
+    for sums in _sums_of_keys(table, others):
+        seen = [
+            {
+                (one, all_): int(joined[members].sum())
+                for one, members_of_one in mine[k].items()
+                for joined in [convolved(members_of_one, sums)]
+                for all_, members in margins[k].items()
+            }
+            for k in (0, 1)
+        ]
+        weights += [(seen[0].get(o, 0), seen[1].get(o, 0)) for o in {*seen[0], *seen[1]}]
+    return DeltaCurve.of_pairs([weights], table.keys ** (len(others) + 1))
+
+
+def _sums_of_keys(table: PerturbationTable, others: Iterable[int]) -> Iterator[_Sums]:
+    """Yield how many keys of some cells lead to each sum, for each noise that they may have.
+
+    Cells with the same row are alike: noise in another order is counted, and not yielded again.
+    """
+    start = np.array([1] + [0] * (table.keys - 1), dtype=object)
+    found: Iterator[_Sums] = iter([start])
+    for row, many in Counter(map(table.place, others)).items():
+        noise = table.noise(np.full(table.keys, row), np.arange(table.keys))
+        powers = []
+        for v in table.law(row):
+            powers.append([start])
+            for _ in range(many):
+                powers[-1].append(convolved(powers[-1][-1], (noise == v).astype(object)))
+        found = _with_alike(found, powers, many)
+    yield from found
+
+
+def _with_alike(
+    found: Iterator[_Sums], powers: Sequence[Sequence[_Sums]], many: int
+) -> Iterator[_Sums]:
+    """Yield the sums of keys with so many cells more, for each number of them with each noise.
+
+    ``powers[v][k]`` is how many keys of k cells with the noise v lead to each sum.
+    """
+    first, *rest = powers
+    for sums in found:
+        for k in range(many + 1) if rest else (many,):
+            more = convolved(sums, first[k]) * comb(many, k) if k else sums
+            if rest:
+                yield from _with_alike(iter([more]), rest, many - k)
+            else:
+                yield more
 
 
 # ------------------------------------------------------------------------------------------------

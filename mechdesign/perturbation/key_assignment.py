@@ -10,9 +10,11 @@ rho over f != 0 is (classes - 1) / (K - 1), whatever the order of the keys: a fl
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mechdesign.base import Floats, Integers
 from mechdesign.perturbation.table import PerturbationTable
@@ -164,3 +166,19 @@ def require_few_keys(table: PerturbationTable) -> None:
             f"sums of keys are followed for {MOST_SUMMED} keys at most, the table has"
             f" {table.keys}: round it with `rounded_to_keys` first"
         )
+
+
+def convolved(
+    one: npt.NDArray[np.object_], other: npt.NDArray[np.object_]
+) -> npt.NDArray[np.object_]:
+    """Return the cyclic convolution of two arrays of integers of at least 0, exactly."""
+    # As the product of two long integers, which have a number in each so many bits (Kronecker)
+    keys = len(one)
+    size = (int(one.max()) * int(other.max()) * keys).bit_length() // 8 + 1
+    numbers = (
+        int.from_bytes(b"".join(int(x).to_bytes(size, "little") for x in each), "little")
+        for each in (one, other)
+    )
+    product_ = math.prod(numbers).to_bytes(2 * keys * size, "little")
+    flat = [int.from_bytes(product_[k * size :][:size], "little") for k in range(2 * keys)]
+    return np.array([flat[k] + flat[k + keys] for k in range(keys)], dtype=object)

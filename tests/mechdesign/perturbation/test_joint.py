@@ -20,8 +20,8 @@ from mechdesign.perturbation import (
     scattered,
     spectrum,
 )
-from mechdesign.perturbation.attack import _convolved
 from mechdesign.perturbation.joint import _chi_squared_of_margins
+from mechdesign.perturbation.key_assignment import convolved
 from tests.mechdesign.perturbation.random_tables import random_table
 from tests.mechdesign.perturbation.test_disclosure import RATIOS, divergence
 
@@ -183,7 +183,7 @@ def test_convolutions_are_exact(seed: int) -> None:
     rng = np.random.default_rng(seed)
     one, other = (rng.integers(0, 1 << 62, size=9).astype(object) ** 3 for _ in range(2))
     expected = [sum(one[k] * other[(s - k) % 9] for k in range(9)) for s in range(9)]
-    assert _convolved(one, other).tolist() == expected
+    assert convolved(one, other).tolist() == expected
 
 
 # ---------------------------------------------------------------------------------------- guesses
@@ -267,3 +267,33 @@ def test_margins_never_give_less_away_than_independent_noise(keys: int, seed: in
         assert low == found.independent.delta(1)
         worst = max(joint_curve(table, counts, c).delta(1) for c in np.ndindex(found.counts.shape))
         assert low <= worst <= high
+
+
+@pytest.mark.parametrize(
+    ("counts", "cell"),
+    [([2, 1], 0), ([0, 0], 1), ([0, 2, 3], 0), ([5, 0, 1], 2), ([4], 0), ([0], 0), ([2, 2, 2], -1)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_curve_of_one_axis_is_that_of_all_keys(counts, cell: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(-min(c, 1), 2, size=6) for c in range(4)]
+    table = PerturbationTable.of_noise(np.array(rows))  # noise at a count of 0, too
+    within = np.array(counts)
+    within[cell] += 1
+    one, other = by_every_key(table, np.array(counts)), by_every_key(table, within)
+    curve = joint_curve(table, counts, cell)
+    for ratio in RATIOS:
+        expected = max(divergence(one, other, ratio), divergence(other, one, ratio))
+        assert curve.at_ratio(ratio) == expected
+
+
+def test_many_cells_in_a_line_are_followed_exactly() -> None:
+    counts = [3] * 12
+    for table in (THREE, scattered(THREE)):
+        found = JointDisclosure(table, np.array(counts))
+        low, high = found.delta("1/2")
+        assert low <= joint_curve(table, counts, 0).delta("1/2") <= high
+    noisy = PerturbationTable.of_laws(16, [{0: 16}, {v - 1: 1 for v in range(16)}])
+    with pytest.raises(ValueError, match="can publish too much"):
+        joint_curve(noisy, [1] * 20, 0)
+    assert joint_curve(THREE, [3] * 4, 0) == joint_curve(THREE, [3] * 4, 2)
