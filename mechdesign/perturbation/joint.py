@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from math import comb
 from typing import TypeAlias
 
@@ -35,6 +34,8 @@ from mechdesign.perturbation.table import PerturbationTable
 from mechdesign.privacy import exact_epsilon
 
 _MOST_STEPS = 1 << 27  # that an exact joint law may take
+_MOST_ASSIGNED = 1 << 40  # assignments of keys of an exact joint law
+_ROUNDED = 2.0**-6  # how far floats may be from whole numbers of keys
 _MOST_OUTPUTS = 20_000  # of other cells, whatever their order, of an exact curve of one axis
 
 # What Fourier coefficients in floats may be off by, and the relative error of sums of powers of
@@ -43,9 +44,6 @@ _FOURIER, _SUMS = 1e-12, 1 + 1e-6
 
 # How many assignments of keys lead to each sum of keys
 _Sums: TypeAlias = npt.NDArray[np.object_]
-
-# The outputs of columns so far -> the weights of the sums of keys of rows
-_States: TypeAlias = dict[tuple[tuple[int, ...], ...], npt.NDArray[np.object_]]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -73,40 +71,65 @@ def joint_law(table: PerturbationTable, counts: npt.ArrayLike) -> dict[tuple[int
     Raises
     ------
     ValueError
-        Another shape, or a law that takes too long: keys^(2 rows) times the number of outputs of
-        the cells are 2^27 at most.
+        Another shape, or a law that takes too long: keys^rows times the number of outputs of all
+        columns are 2^27 at most, and keys^cells 2^40. That is 2 x 2 cells of three outputs with 256
+        keys.
     """
     grid = _checked_grid(counts)
     both, cells = grid.ndim == 2, np.atleast_2d(grid)
     rows, columns = cells.shape
-    keys, size = table.keys, math.prod(cells.shape)
-    classes = max(len(table.law(int(c))) for c in cells.ravel())
-    if keys ** (2 * rows) * classes**size > _MOST_STEPS:
-        raise ValueError(f"the joint law of {size} cells with {keys} keys is too large")
-    # The keys of rows are summed column by column (a transfer matrix): for each outputs of the
-    # columns so far, how many assignments of keys lead to each sum.
-    start = np.zeros((keys,) * rows, dtype=object)
-    start[(0,) * rows] = 1
-    states: _States = {(): start}
-    for j in range(columns):
-        steps = list(_column_steps(table, cells[:, j], both))
-        following: _States = {}
-        for seen, weights in states.items():
-            for outputs, shift in steps:
-                moved = np.roll(weights, shift, axis=tuple(range(rows)))
-                name = (*seen, outputs)
-                following[name] = following.get(name, 0) + moved
-        states = following
+    keys, every = table.keys, tuple(range(rows))
     number = keys ** int((cells > 0).sum())
-    sums, law = cells.sum(axis=1), defaultdict[tuple[int, ...], Fraction](Fraction)
-    for seen, weights in states.items():
-        for summed in np.argwhere(weights).tolist():
-            margins = [_output(table, int(n), k) for n, k in zip(sums, summed, strict=True)]
-            total = _output(table, int(sums.sum()), sum(summed))
-            inside = [outputs[i] for i in range(rows) for outputs in seen]
-            beside = [*margins, *(outputs[rows] for outputs in seen)] if both else []
-            law[(*inside, *beside, total)] += Fraction(weights[tuple(summed)], number)
+    if keys**rows > _MOST_STEPS or number > _MOST_ASSIGNED:
+        raise ValueError(f"the joint law of {cells.size} cells with {keys} keys is too large")
+    # The keys of rows are summed column by column, by Fourier transforms over their group: for each
+    # outputs of the columns so far, how many assignments of keys lead to each sum.
+    steps = [_column_steps(table, cells[:, j], both) for j in range(columns)]
+    if math.prod(map(len, steps)) * keys**rows > _MOST_STEPS:
+        raise ValueError(f"the joint law of {cells.size} cells with {keys} keys is too large")
+    first, *others = [
+        {outputs: np.fft.rfftn(mask, axes=every) for outputs, mask in step.items()}
+        for step in steps
+    ]
+    states: dict[tuple[tuple[int, ...], ...], npt.NDArray[np.complex128]]
+    states = {(outputs,): wave for outputs, wave in first.items()}
+    for step in others:
+        states = {
+            (*seen, outputs): wave * other
+            for seen, wave in states.items()
+            for outputs, other in step.items()
+        }
+    axes = _axes(keys, rows)
+    sums = cells.sum(axis=1)
+    published = [n + table.noise(np.full(k.shape, n), k) for n, k in zip(sums, axes, strict=True)]
+    total = int(sums.sum())
+    published.append(total + table.noise(np.full(axes[0].shape, total), sum(axes)))
+    kinds, place = np.unique(
+        np.stack(published, axis=-1).reshape(-1, rows + 1), axis=0, return_inverse=True
+    )
+    law = defaultdict[tuple[int, ...], Fraction](Fraction)
+    for seen, wave in states.items():
+        found = np.fft.irfftn(wave, s=(keys,) * rows, axes=every)
+        weights = np.rint(found)
+        # Whole numbers of at most 2^40, of which floats are off by far less
+        if np.abs(found - weights).max() > _ROUNDED:
+            raise ArithmeticError("the numbers of keys are not known to the unit")
+        inside = [outputs[i] for i in range(rows) for outputs in seen]
+        columns_of = [outputs[rows] for outputs in seen] if both else []
+        for kind, weight in zip(
+            kinds.tolist(),
+            np.bincount(place.ravel(), weights.ravel(), len(kinds)).tolist(),
+            strict=True,
+        ):
+            if weight:
+                beside = [*kind[:-1], *columns_of] if both else []
+                law[(*inside, *beside, kind[-1])] += Fraction(int(weight), number)
     return dict(law)
+
+
+def _axes(keys: int, rows: int) -> list[Integers]:
+    """Return the key of each row: arrays of shape (keys,) * rows."""
+    return list(np.meshgrid(*[np.arange(keys)] * rows, indexing="ij"))
 
 
 def _checked_grid(counts: npt.ArrayLike) -> Integers:
@@ -119,17 +142,21 @@ def _checked_grid(counts: npt.ArrayLike) -> Integers:
 
 def _column_steps(
     table: PerturbationTable, column: Integers, both: bool
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the outputs of a column, its total last if that is published, and its keys."""
-    choices = [range(table.keys) if count else range(1) for count in column.tolist()]
-    for keys in product(*choices):
-        outputs = [_output(table, n, k) for n, k in zip(column.tolist(), keys, strict=True)]
-        margin = [_output(table, int(column.sum()), sum(keys))] if both else []
-        yield (*outputs, *margin), keys
-
-
-def _output(table: PerturbationTable, count: int, key: int) -> int:
-    return count + int(table.noise(np.array([count]), np.array([key]))[0])
+) -> dict[tuple[int, ...], Floats]:
+    """Return 1 for the keys that lead to each outputs of a column, its total last, else 0."""
+    axes = _axes(table.keys, len(column))
+    published = [n + table.noise(np.full(k.shape, n), k) for n, k in zip(column, axes, strict=True)]
+    if both:
+        total = int(column.sum())
+        published.append(total + table.noise(np.full(axes[0].shape, total), sum(axes)))
+    # The key of a cell of nobody is 0
+    possible = np.all([(k == 0) | (n > 0) for n, k in zip(column, axes, strict=True)], axis=0)
+    kinds, place = np.unique(
+        np.stack(published, axis=-1).reshape(-1, len(published)), axis=0, return_inverse=True
+    )
+    place = place.reshape(axes[0].shape)
+    masks = {tuple(kind): (place == k) & possible for k, kind in enumerate(kinds.tolist())}
+    return {kind: mask.astype(np.float64) for kind, mask in masks.items() if mask.any()}
 
 
 def joint_curve(

@@ -247,7 +247,7 @@ def test_what_cannot_be_followed_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         JointDisclosure(THREE, np.ones((1, 1, 1), dtype=np.int64))
     with pytest.raises(ValueError, match="too large"):
-        joint_law(THREE, [[1, 2], [3, 4]])
+        joint_law(THREE, [[1, 2, 3], [3, 4, 1]])
     with pytest.raises(ValueError, match="number of cells"):
         best_guess(THREE, 1)
 
@@ -297,3 +297,12 @@ def test_many_cells_in_a_line_are_followed_exactly() -> None:
     with pytest.raises(ValueError, match="can publish too much"):
         joint_curve(noisy, [1] * 20, 0)
     assert joint_curve(THREE, [3] * 4, 0) == joint_curve(THREE, [3] * 4, 2)
+
+
+def test_two_by_two_cells_of_256_keys_are_followed_exactly() -> None:
+    """The lower bound is that of independent noise; keys in order are well above it."""
+    counts = np.full((2, 2), 9)
+    alone = JointDisclosure(THREE, counts).independent.delta(1)
+    ordered, apart = (joint_curve(t, counts, (0, 0)).delta(1) for t in (THREE, scattered(THREE)))
+    assert alone <= apart < alone + Fraction(1, 10**4)
+    assert ordered > alone + Fraction(3, 100)
