@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.base import brief, headless_rows, percent, printable, to_text
+from mechdesign.base import brief, headless_rows, percent, printable, rounded_up, to_text
 from mechdesign.cli.options import (
     FORCE,
     SEED,
@@ -33,6 +33,7 @@ from mechdesign.perturbation import (
     PerturbationTable,
     best_guess,
     compare_perturbation,
+    joint_curve,
     key_leak,
     perturb,
     read_people,
@@ -104,13 +105,17 @@ def _keys_in_words(table: PerturbationTable) -> str:
         many = table.keys > MOST_SUMMED
         why = f"there are more than {MOST_SUMMED} keys" if many else "no noise varies with the key"
         return f"what totals give away by the order of keys is not computed: {why}"
-    guess, leak, distance = _leaks(table, count)
+    found = _Leaks.of(table, count)
+    guess, leak, distance = found.guess, found.leak, found.distance
+    joint, alone = (rounded_up(delta, 4) for delta in found.deltas)
     return (
         f"two cells with the noise of {count} and their total: the best guess of a cell is right"
         f" {percent(guess.right, 2)} of the\ntime, {percent(guess.right_if_independent, 2)} if the"
         " key of a total were independent of those of its cells; the order of the\nkeys leaks"
-        f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}\n{_SIDE} x"
-        f" {_SIDE} such cells with all margins: "
+        f" {leak.chi_squared:.3g} (chi squared), any order at least {leak.least:.3g}\n"
+        f"one person more in one of two cells of {found.cell} that are published with their total:"
+        f" delta at epsilon 1 is\n{joint}, and {alone} with independent noise\n"
+        f"{_SIDE} x {_SIDE} such cells with all margins: "
         + (
             f"within {distance:.2g} of independent noise, and never less given away, proved"
             if distance < 1
@@ -119,27 +124,45 @@ def _keys_in_words(table: PerturbationTable) -> str:
     )
 
 
-def _leaks(table: PerturbationTable, count: int) -> tuple[CellGuess, KeyLeak, float]:
-    """Return what totals give away of cells of a count, by the keys in use."""
-    cells = np.full((_SIDE, _SIDE), max(count, 1))
-    return (
-        best_guess(table, 2, count),
-        key_leak(table, count),
-        JointDisclosure(table, cells).dependence,
-    )
+class _Leaks(NamedTuple):
+    """What totals give away of cells of a count, by the keys in use."""
+
+    cell: int  # the count of cells
+    guess: CellGuess
+    leak: KeyLeak
+    distance: float
+    deltas: tuple[Fraction, Fraction]  # at epsilon 1: of two cells, and with independent noise
+
+    @classmethod
+    def of(cls, table: PerturbationTable, count: int) -> _Leaks:
+        cell = max(count, 1)
+        two = np.array([cell, cell])
+        return cls(
+            cell,
+            best_guess(table, 2, count),
+            key_leak(table, count),
+            JointDisclosure(table, np.full((_SIDE, _SIDE), cell)).dependence,
+            (
+                joint_curve(table, two, 0).delta(1),
+                JointDisclosure(table, two).independent.delta(1),
+            ),
+        )
 
 
 def _keys_json(table: PerturbationTable) -> dict[str, Any] | None:
     count = _perturbed_count(table)
     if count is None:
         return None
-    guess, leak, distance = _leaks(table, count)
+    found = _Leaks.of(table, count)
+    joint, alone = map(to_text, found.deltas)
     return {
         "count": count,
-        **{name: to_text(value) for name, value in vars(guess).items()},
-        "chi_squared": leak.chi_squared,
-        "least_chi_squared": leak.least,
-        f"distance_of_{_SIDE}_x_{_SIDE}_cells": distance,
+        **{name: to_text(value) for name, value in vars(found.guess).items()},
+        "chi_squared": found.leak.chi_squared,
+        "least_chi_squared": found.leak.least,
+        "delta_of_two_cells": {"1": joint},
+        "delta_if_independent": {"1": alone},
+        f"distance_of_{_SIDE}_x_{_SIDE}_cells": found.distance,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from mechdesign import Privacy
 from mechdesign.cli import main
 from mechdesign.losses import L1
-from mechdesign.perturbation import Disclosure, PerturbationTable, key_leak
+from mechdesign.perturbation import Disclosure, PerturbationTable, joint_curve, key_leak
 from tests.mechdesign.perturbation.random_tables import published_rule
 
 DESIGN = (
@@ -92,6 +93,12 @@ def test_a_designed_table_goes_to_every_tool(
     assert main(["explain", "one.csv", "--json"]) == 0
     keys = json.loads(capsys.readouterr().out)["keys_in_use"]
     assert keys["count"] == table.largest
+    joint, alone = (
+        Fraction(keys[name]["1"]) for name in ("delta_of_two_cells", "delta_if_independent")
+    )
+    assert joint == joint_curve(table, [4, 4], 0).delta(1) >= alone > 0
+    assert main(["audit", "one.csv"]) == 0
+    assert f"one person more in one of two cells of {table.largest} that" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
