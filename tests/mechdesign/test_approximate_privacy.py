@@ -34,9 +34,11 @@ from mechdesign.accounting import PrivacyLoss
 from mechdesign.base.files import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, L1, L2
+from mechdesign.lp.basis import reduce_by_symmetry
 from mechdesign.mechanism.device import Device
 from mechdesign.mechanism.table import DeltaAudit, IndexTable
 from mechdesign.mechanism.values import distances
+from mechdesign.optimisation.formulation import mechanism_program, reflection, slacks_of
 from mechdesign.properties import SEVEN, resolve
 
 
@@ -361,3 +363,53 @@ def test_the_command_designs_and_audits(tmp_path, capsys):
     assert main(["audit", str(path)]) == 0
     assert "delta=0.01" in capsys.readouterr().out
     assert main([*asked[:-2], "--loss", "total"]) != 0
+
+
+# ------------------------------------------------------------------------------------------------
+# Reductions, and what takes such mechanisms.
+
+
+@pytest.mark.parametrize("neighbours", ["adjacent", "all", 2, [(0, 1), (3, 4)]])
+def test_reflection_halves_the_program(neighbours):
+    promise = ApproximatePrivacy(alpha="1/2", delta="1/9", neighbours=neighbours)
+    program = mechanism_program(5, 5, promise, L1(worst_case=True), [])
+    image = reflection(5, 5, program.variables, promise)
+    assert (image[image] == np.arange(program.variables)).all()
+    plain = mechanism_program(5, 5, promise, L1(), [])
+    reduced = reduce_by_symmetry(plain, reflection(5, 5, plain.variables, promise))
+    assert reduced is not None
+    assert reduced.program.variables <= (plain.variables + 1) // 2
+    # An entry and its slacks go with those of the reflected one
+    at, slacks = IndexTable(5, 5), slacks_of(IndexTable(5, 5), promise)
+    assert image[at[1, 0]] == at[3, 4]
+    pairs = [tuple(pair) for pair in promise.pairs(5).tolist()]
+    opposite = pairs.index((3, 4))
+    assert image[slacks[pairs.index((0, 1)), 0, 1]] == slacks[opposite, 1, 3]
+
+
+def test_neighbours_without_a_reflection_are_solved_whole():
+    promise = ApproximatePrivacy(alpha="1/2", delta="1/9", neighbours=[(0, 1), (1, 2)])
+    program = mechanism_program(4, 4, promise, L1(), [])
+    image = reflection(4, 4, program.variables, promise)
+    assert (image[image] == np.arange(program.variables)).all()
+    assert reduce_by_symmetry(program, image) is None
+    found = design(3, promise, L1())
+    assert float(found.certificate.objective) == pytest.approx(least_loss(4, promise, L1()))
+
+
+def test_canonical_designs_and_single_inputs():
+    found = design(4, PROMISES[0], canonical=True)
+    assert found.canonical is not None
+    assert found.certificate.verify(found.mechanism)
+    assert found.canonical.verify(found.mechanism)
+    alone = design(0, PROMISES[0])
+    assert alone.mechanism.audit().holds
+    assert alone.certificate.objective == 0
+
+
+def test_losses_of_several_releases_are_those_of_the_table():
+    """The exact privacy loss of a table is followed, not its claim."""
+    mechanism = Mechanism([["1/2", "1/10"], ["1/2", "9/10"]], PROMISES[0])
+    loss = PrivacyLoss.of(mechanism)
+    assert loss.infinite == 0
+    assert max(ratio for ratio, _ in loss.ratios) == 5
