@@ -2,8 +2,8 @@
 
 The key of a cell is uniformly distributed as long as one of its records has a key that the attacker
 does not know. A cell of nobody has no records, and the sum of no keys is 0: cell_key_perturbation
-and cellKey publish it as the table says for key 0, always the same, unless a table builder draws a
-key for it. One cell is then a mechanism; the count with a person and the count without differ by
+and `perturb` publish it as the table says for key 0, always the same, and cellKey as 0, unless a
+table builder draws a key for it. One cell is then a mechanism; the count with a person and the count without differ by
 one. delta(epsilon) is the hockey-stick divergence of the two laws: with e^epsilon = x it is
 ``max over sets S of P(S) - x Q(S)``, a convex, piecewise linear function of x with rational
 vertices.
@@ -253,8 +253,9 @@ class Disclosure:
         The least count that is compared with the next one: 1 where it may be seen that a count is
         0, at most the largest count of the table.
     empty_key : str, default "zero"
-        The key of a cell of nobody: "zero", as cell_key_perturbation, cellKey and `perturb` have
-        it, so that its noise is always the same; or "drawn", of table builders that draw one.
+        The key of a cell of nobody: "zero", as cell_key_perturbation and `perturb` have it, so that
+        its noise is always the same (cellKey never changes a 0: the same where the table does not
+        for key 0); or "drawn", of table builders that draw one.
 
     Raises
     ------
