@@ -3,10 +3,10 @@
 The key of a cell is uniformly distributed as long as one of its records has a key that the attacker
 does not know. A cell of nobody has no records, and the sum of no keys is 0: cell_key_perturbation
 and `perturb` publish it as the table says for key 0, always the same, and cellKey as 0, unless a
-table builder draws a key for it. One cell is then a mechanism; the count with a person and the count without differ by
-one. delta(epsilon) is the hockey-stick divergence of the two laws: with e^epsilon = x it is
-``max over sets S of P(S) - x Q(S)``, a convex, piecewise linear function of x with rational
-vertices.
+table builder draws a key for it. One cell is then a mechanism; the count with a person and the
+count without differ by one. delta(epsilon) is the hockey-stick divergence of the two laws: with
+e^epsilon = x it is ``max over sets S of P(S) - x Q(S)``, a convex, piecewise linear function of x
+with rational vertices.
 """
 
 from __future__ import annotations
