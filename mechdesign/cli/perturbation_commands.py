@@ -308,6 +308,11 @@ def run_design_perturbation(options: argparse.Namespace) -> None:
     print(
         f"{f'{options.keys} keys':<12} {name} {brief(rounded.value)}: all rules are kept exactly,"
         f" rounding costs {lost} at most"
+        + (
+            ""
+            if rounded.least is None
+            else f"; by floats no table of {options.keys} keys is below {brief(rounded.least, 6)}"
+        )
     )
     key: EmptyKey = options.empty_key
     print(f"\n{Disclosure(rounded.table, protected=options.protected, empty_key=key)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,11 +69,24 @@ class RoundedDesign:
     lost : Fraction
         How much of the objective rounding costs at most: ``value`` less what no noise with any
         number of keys is below.
+    least : float or None
+        What the objective of no table with so many keys is below, as branch and bound in floats
+        has it: where that is ``value``, no other is better. None of the entropy, and of a table
+        that is rounded.
     """
 
     table: PerturbationTable
     value: Fraction
     lost: Fraction
+    least: float | None = None
+
+
+class _Found(NamedTuple):
+    """What an integer program came to."""
+
+    status: int
+    numbers: list[int] | None  # of keys, where some were found
+    least: float | None  # a bound on the cost of all, over the number of keys
 
 
 def rounded_design(
@@ -89,8 +103,10 @@ def rounded_design(
         program = program_of(rules, "L0")
     else:
         program = program_of(rules, objective)
+    least: float | None = None
     for margin in (0.0, _MARGIN):
-        status, numbers = _integers(program, len(cells), keys, near, margin)
+        status, numbers, below = _integers(program, len(cells), keys, near, margin)
+        least = least if margin or near is not None else below  # with a margin there are fewer
         if status == _IMPOSSIBLE and not margin:
             raise Unroundable(keys, _conflict(rules, keys, objective == "delta"))
         if numbers is None:
@@ -103,7 +119,7 @@ def rounded_design(
         # Floats decide nothing: the integers keep the rules, or another try is made.
         if not broken_rules(rules, table):
             value = objective_of(rules, objective, table)
-            return RoundedDesign(table, value, value - bound)
+            return RoundedDesign(table, value, value - bound, least)
     raise SolverFailure(
         f"no table of {keys} keys that keeps the rules exactly was found in {_SECONDS:g} s: ease"
         " rules that leave no room a little, or take other keys"
@@ -134,7 +150,7 @@ def _rounded_law(
         linear(row, tuple(Fraction(v) for v, _ in law), Fraction(bias, keys), True),
     )
     near = [Fraction(number, total) for _, number in law]
-    status, numbers = _integers(Program((Fraction(0),) * size, groups), size, keys, near, 0.0)
+    status, numbers, _ = _integers(Program((Fraction(0),) * size, groups), size, keys, near, 0.0)
     if status == _IMPOSSIBLE:
         raise Unroundable(keys, [f"the outputs of a count with a bias of {brief(groups[1].bound)}"])
     if numbers is None:
@@ -155,7 +171,7 @@ def _conflict(rules: NoiseRules, keys: int, least_delta: bool) -> list[str]:
         others = [each for each in kept if each is not rule]
         fewer = replace(request, properties=tuple(others))
         program = Program(free, tuple(fewer.constraints()))
-        status, _ = _integers(program, len(rules.cells), keys, None, 0.0, _SECONDS / 4)
+        status, *_ = _integers(program, len(rules.cells), keys, None, 0.0, _SECONDS / 4)
         if status == _IMPOSSIBLE:
             kept = others
     return [each.text for each in kept]
@@ -168,12 +184,11 @@ def _integers(
     near: Sequence[Fraction] | None,
     margin: float,
     seconds: float = _SECONDS,
-) -> tuple[int, list[int] | None]:
+) -> _Found:
     """Return the numbers of keys for the first variables of a program, by an integer program.
 
     They are the nearest ones to the probabilities ``near`` where these are given. Inequalities are
-    kept with a margin, in keys. Before them the status is returned; they are None where none were
-    found.
+    kept with a margin, in keys.
     """
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -211,6 +226,7 @@ def _integers(
         bounds=Bounds(0, np.inf),
         options={"time_limit": seconds, "mip_rel_gap": 1e-4},
     )
-    if result.x is None:
-        return result.status, None
-    return result.status, [round(x) for x in result.x[:integers].tolist()]
+    bound = getattr(result, "mip_dual_bound", None)
+    least = None if bound is None or not np.isfinite(bound) else bound / keys
+    numbers = None if result.x is None else [round(x) for x in result.x[:integers].tolist()]
+    return _Found(result.status, numbers, least)

@@ -344,6 +344,7 @@ def test_rounding_finds_the_best_table_of_so_many_keys(keys: int, objective: str
     ]
     assert rounded.value == min(values)
     assert rounded.lost == rounded.value - found.certificate.value >= 0
+    assert rounded.least == pytest.approx(float(rounded.value), rel=2e-4)  # and it is the best one
 
 
 def value_of(table: PerturbationTable, objective: str, rules: NoiseRules) -> Fraction:
