@@ -462,7 +462,8 @@ def run_compare(options: argparse.Namespace) -> None:
     "draw mechanism files",
     "plot wm.json --kind errors --out errors.png",
     """
-    files [file, repeated]  .json; or .csv, .txt: a cell of a perturbation table, for counts to 50
+    files [file, repeated]  .json; or .csv, .txt: a cell of a perturbation table, for counts to 50,
+        as a heatmap
     --kind [heatmap|errors|tail, default heatmap]  the table; the distribution of errors; or the
         chance of an error above d, for uniform inputs
     --out FILE [.png .pdf .svg, required]
