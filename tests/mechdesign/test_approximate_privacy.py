@@ -30,7 +30,7 @@ from mechdesign import (
     design,
     explain,
 )
-from mechdesign.accounting import PrivacyLoss
+from mechdesign.accounting import PrivacyLoss, shuffled
 from mechdesign.base.files import digest_of
 from mechdesign.cli import main
 from mechdesign.losses import L0, L1, L2
@@ -39,6 +39,7 @@ from mechdesign.mechanism.device import Device
 from mechdesign.mechanism.table import DeltaAudit, IndexTable
 from mechdesign.mechanism.values import distances
 from mechdesign.optimisation.formulation import mechanism_program, reflection, slacks_of
+from mechdesign.optimisation.unbiased_design import least_variance
 from mechdesign.properties import SEVEN, resolve
 
 
@@ -250,6 +251,10 @@ def test_who_needs_epsilon_alone_is_refused():
         _ = mechanism.privacy
     with pytest.raises(TypeError):
         Privacy.of(mechanism.promise)
+    with pytest.raises(NotPure):
+        shuffled(design(2, PROMISES[1]).mechanism, 10)
+    with pytest.raises(TypeError):
+        least_variance(3, PROMISES[0])
     assert pickle.loads(pickle.dumps(mechanism)) == mechanism
     assert "delta=0.05" in repr(mechanism)
     assert "delta 0.05" in explain(mechanism).statement
