@@ -27,6 +27,7 @@ from mechdesign.perturbation.table import PerturbationTable
 
 
 _MOST_STEPS = 1 << 27  # that following keys may take
+_MOST_RESIDUALS = 1 << 20  # that independent noise of all margins may leave
 _MOST_ENTRIES = 1 << 16  # of an array of the sums of keys of rows
 
 
@@ -113,7 +114,8 @@ def best_guess_of_table(
     Parameters
     ----------
     table : PerturbationTable
-        Of few keys: keys^cells are below 2^40, such as 256 keys and 2 x 2 cells.
+        Of few keys and of little noise: keys^cells are below 2^40, such as 256 keys and 2 x 2
+        cells, and the noise is at most 2 for these, 1 for 2 x 3 cells.
     shape : tuple of int
         The numbers of rows and of columns, each at least 2.
     count : int, optional
@@ -131,8 +133,16 @@ def best_guess_of_table(
     rows, columns = (whole(size, "a number of rows or columns", 2) for size in shape)
     row = table.largest if count is None else whole(count, "a count")
     classes, keys = len(table.law(row)), table.keys
-    arrays = classes ** (rows + 1) * (2 * table.largest_noise + 1) ** min(rows + 1, columns)
-    if keys ** (rows * columns) >= 1 << 40 or arrays * keys**rows > _MOST_STEPS:
+    # Arrays of sums of keys, by the outputs of columns; residuals of independent noise, one of each
+    # margin of so many terms
+    arrays = classes ** ((rows + 1) * columns)
+    spans = [columns + 1] * rows + [rows + 1] * columns + [rows * columns + 1]
+    left = math.prod(2 * table.largest_noise * span + 1 for span in spans)
+    if (
+        keys ** (rows * columns) >= 1 << 40
+        or arrays * keys**rows > _MOST_STEPS // 2
+        or left > _MOST_RESIDUALS
+    ):
         raise ValueError(f"a table of {rows} x {columns} cells with {keys} keys is too large")
     noise = table.noise(np.full(keys, row), np.arange(keys))
     axes = np.meshgrid(*[np.arange(keys)] * rows, indexing="ij")
