@@ -28,6 +28,7 @@ from mechdesign.perturbation.table import PerturbationTable
 
 _MOST_STEPS = 1 << 27  # that following keys may take
 _MOST_RESIDUALS = 1 << 20  # that independent noise of all margins may leave
+_MOST_CONVOLUTIONS = 200_000  # of keys of one axis: some minutes with 256 keys
 _MOST_ENTRIES = 1 << 16  # of an array of the sums of keys of rows
 
 
@@ -286,6 +287,9 @@ def true_count(
     place = cell if isinstance(cell, tuple) else (0, cell)
     for axis, k in enumerate(place):
         whole(k, "a place", 0, cells.shape[axis] - 1)
+    # Sums of counts and of keys of one axis: so many convolutions
+    if not both and (cells.size * (2 * table.largest_noise + 1)) ** 2 > _MOST_CONVOLUTIONS:
+        raise ValueError(f"{cells.size} cells with such noise take too long to follow")
     # The column of the cell comes first, so that its count is known from then on
     order = [place[1], *(j for j in range(cells.shape[1]) if j != place[1])]
     attack = _Attack(table, weights)

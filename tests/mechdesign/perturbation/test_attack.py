@@ -143,6 +143,8 @@ def test_what_does_not_fit_is_refused() -> None:
         true_count(THREE, [1, 2], 3, prior=[1, -1])
     with pytest.raises(ValueError, match="too many to follow"):
         true_count(THREE, np.ones((3, 2), dtype=int), 6, rows=[2] * 3, columns=[3] * 2, cell=(0, 0))
+    with pytest.raises(ValueError, match="take too long to follow"):
+        true_count(THREE, [9] * 150, 1350)
     with pytest.raises(ValueError, match="too large"):
         best_guess_of_table(THREE, (3, 3))
     with pytest.raises(ValueError, match="a number of rows or columns"):
