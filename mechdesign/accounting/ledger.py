@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from threading import RLock
@@ -21,6 +22,7 @@ from mechdesign.accounting.account import (
     recorded,
 )
 from mechdesign.accounting.pair_law import exact_delta
+from mechdesign.accounting.pending import is_pending, published, settle
 from mechdesign.accounting.shuffling import LARGEST_N, LARGEST_PERMANENT, TRUST
 from mechdesign.base import (
     FRACTION_TEXT,
@@ -224,11 +226,15 @@ class Ledger:
                     " .., or in Python Ledger.open(path, epsilon=..), makes one, with the budget of"
                     " a user"
                 )
+            if is_pending(ledger._path):
+                with locked(ledger._path):
+                    settle(ledger._path, ledger._names)
             ledger._account = _read(ledger._path)
             return ledger
         with locked(ledger._path):
             if not ledger._path.exists():
                 _write(ledger._path, ledger._account.budget, [])
+            settle(ledger._path, ledger._names)
             ledger._refresh()
         return ledger
 
@@ -311,15 +317,88 @@ class Ledger:
                 self._account.check(entry)
                 self._account.add(entry)
             return
+        with self._spending(entry):
+            self._record(entry)
+
+    @contextmanager
+    def publishing(
+        self,
+        cost: Cost,
+        what: str,
+        path: str | os.PathLike[str],
+        users: str | Iterable[str] | None = None,
+    ) -> Iterator[Path]:
+        """A context manager that publishes a file, and records what it costs: both, or neither.
+
+        Whenever a process ends, be it killed: the next `open`, `spend` or `publishing` of this
+        ledger moves the file to its place if its cost is recorded, and removes it if it is not. If
+        the block raises, nothing is recorded, and no file is left.
+
+        Parameters
+        ----------
+        cost, what, users
+            As of `spend`, of a curator's release.
+        path : str or os.PathLike
+            The file, which is replaced if there is one.
+
+        Yields
+        ------
+        Path
+            Where the block writes the file: another path, in a folder that others cannot open. The
+            ledger is locked meanwhile.
+
+        Raises
+        ------
+        BudgetExceeded, AlreadySpent, LedgerChanged
+            As of `spend`, before the block begins.
+        ValueError
+            The ledger is not in a file, or is closed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with Ledger.open(folder / "budget.json", epsilon="1") as ledger:
+        ...     with ledger.publishing("0.4", "ages", folder / "ages.txt") as aside:
+        ...         _ = aside.write_text("12.3")
+        >>> (folder / "ages.txt").read_text(), ledger.spent
+        ('12.3', Fraction(2, 5))
+        """
+        entry = entry_of(cost, what, users, None, None, False)
+        if self._path is None:
+            raise ValueError("a ledger in memory has no file that could be written with another")
+        target = Path(os.path.realpath(path))
+        with (
+            self._spending(entry),
+            published(self._path, entry.what, target, self._names) as aside,
+        ):
+            yield aside
+            self._record(entry)
+
+    @contextmanager
+    def _spending(self, entry: Entry) -> Iterator[None]:
+        """Lock the file, and check that the entry may be recorded."""
         if self._closed:
             raise ValueError(f"the ledger in {self._path} is closed; nothing was recorded")
+        assert self._path is not None
         with self._guard, locked(self._path):
+            settle(self._path, self._names)
             self._refresh()
             self._account.check(entry)
-            # Written before it is added: if the disk fails, what is in memory is not ahead of the
-            # file, and nobody relies on a collection that is not recorded.
-            _write(self._path, self._account.budget, [*self._account.entries, entry])
-            self._account.add(entry)
+            yield
+
+    def _record(self, entry: Entry) -> None:
+        """Write an entry into the file, which is locked."""
+        assert self._path is not None
+        # Written before it is added: if the disk fails, what is in memory is not ahead of the
+        # file, and nobody relies on a collection that is not recorded.
+        _write(self._path, self._account.budget, [*self._account.entries, entry])
+        self._account.add(entry)
+
+    def _names(self) -> set[str]:
+        """The names of the collections in the file."""
+        assert self._path is not None
+        return {entry.what for entry in _read(self._path).entries}
 
     def require(
         self, epsilon: float | Rational, what: str = "", users: str | Iterable[str] | None = None

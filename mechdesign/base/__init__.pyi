@@ -69,6 +69,7 @@ from .files import (
     require_shallow,
     require_version,
     spelt,
+    synced,
 )
 from .numbers import (
     Between,
@@ -213,6 +214,7 @@ __all__ = [
     "shown",
     "spelt",
     "style",
+    "synced",
     "table_of",
     "text_size",
     "to_text",

@@ -93,10 +93,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.errno in FULL:
             raise DiskFull(os.fspath(path)) from error
         raise
-    _sync(target.parent)
+    synced(target.parent)
 
 
-def _sync(directory: Path) -> None:
+def synced(directory: Path) -> None:
     """Write the entries of a directory to disk, where the system can, to survive a power cut."""
     if os.name == "posix":
         handle = os.open(directory, os.O_RDONLY)

@@ -552,9 +552,12 @@ def run_release_contingency(options: argparse.Namespace) -> None:
         margins=margins,
         rng=rng,
     )
-    if ledger is not None:  # before anybody sees a count
-        ledger.spend(Fraction(release.statement.epsilon), options.out.name)
-    release.save(options.out)
+    if ledger is None:
+        release.save(options.out)
+    else:
+        cost = Fraction(release.statement.epsilon)
+        with ledger.publishing(cost, options.out.name, options.out) as path:
+            release.save(path)
     print(release.statement)
     say(f"wrote {options.out}: {release.axes.size} cells")
     if options.table is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -167,7 +167,6 @@ def run_curate(options: argparse.Namespace) -> None:
             released = _keys(options, schema, ledger, rng)
         else:
             released = _numbers(options, schema, sums, ledger, rng)
-    released.save(options.out)
     for line in _policies(schema) if known is not None else ():
         say(line)
     if isinstance(released, ReleasedQuantiles):
@@ -297,6 +296,24 @@ def _most_rows(given: str | None) -> int:
     return whole(int(given or 1), "--max-rows", 1, LARGEST_ROWS)
 
 
+def _released(
+    options: argparse.Namespace,
+    ledger: Ledger | None,
+    mechanism: Any,
+    cost: Any,
+    draw: Callable[[], Any],
+) -> Any:
+    """Draw a release, write it, and spend what it costs: all of that, or nothing."""
+    say(f"mechanism: {mechanism!r}")
+    name = options.out.name
+    with (
+        nullcontext(options.out) if ledger is None else ledger.publishing(cost, name, options.out)
+    ) as path:
+        released = draw()
+        released.save(path)
+    return released
+
+
 def _rows_per_person(
     options: argparse.Namespace, ledger: Ledger | None, rng: Any
 ) -> ReleasedQuantiles:
@@ -308,10 +325,8 @@ def _rows_per_person(
     with ProgressMeter("curate"):
         _each_block(options, (), lambda named, _: numbers.add(named))
     mechanism = choose()
-    say(f"mechanism: {mechanism!r}")
-    if ledger is not None:
-        ledger.spend(options.epsilon, options.out.name)
-    return ReleasedQuantiles.draw(numbers.schema, mechanism, numbers.counts(), rng, rows=1)
+    draw = partial(ReleasedQuantiles.draw, numbers.schema, mechanism, numbers.counts(), rng, rows=1)
+    return _released(options, ledger, mechanism, options.epsilon, draw)
 
 
 def _distinct(
@@ -332,12 +347,9 @@ def _distinct(
         else:
             for encoded in encoded_blocks(options.table, schema, read_options(options)):
                 values.add(encoded)
-    say(f"mechanism: {mechanism!r}")
-    if ledger is not None:
-        ledger.spend(options.epsilon, options.out.name)
-    rows = options.max_rows if persons else 0
-    told = {"rows": rows, "measure": "values"}
-    return Release.draw(values.schema, mechanism, values.counts(), rng, **told)
+    told = {"rows": options.max_rows if persons else 0, "measure": "values"}
+    draw = partial(Release.draw, values.schema, mechanism, values.counts(), rng, **told)
+    return _released(options, ledger, mechanism, options.epsilon, draw)
 
 
 def _numbers(
@@ -364,23 +376,22 @@ def _numbers(
                 counts = _counted(options, sums, partial(sums.count, mechanism=mechanism))
             else:
                 counts = sums.count(_of_persons(options, sums, rng), mechanism)
-    say(f"mechanism: {mechanism!r}")
-    if ledger is not None:
-        matrix = isinstance(mechanism, (MatrixMechanism, AdaptiveMarginals))
-        gaussian = matrix and not isinstance(mechanism.promise, Privacy)
-        cost = options.epsilon
-        if gaussian:
-            change = squared_change(options.max_rows, options.groups)
-            cost = GaussianLoss(change * mechanism.cost.squared_mu)
-        ledger.spend(cost, options.out.name)
+    matrix = isinstance(mechanism, (MatrixMechanism, AdaptiveMarginals))
+    cost = options.epsilon
+    if matrix and not isinstance(mechanism.promise, Privacy):  # Gaussian noise
+        change = squared_change(options.max_rows, options.groups)
+        cost = GaussianLoss(change * mechanism.cost.squared_mu)
     rows = 0 if options.person is None else options.max_rows
+    draw: Callable[[], Any]
     if options.quantile:
-        return ReleasedQuantiles.draw(schema, mechanism, counts, rng, rows)
+        draw = partial(ReleasedQuantiles.draw, schema, mechanism, counts, rng, rows)
+        return _released(options, ledger, mechanism, cost, draw)
     promise = promise_of(options)
     by_rho = rows > 1 and isinstance(getattr(mechanism, "promise", None), ZCDP)
     delta = promise.delta if by_rho and isinstance(promise, ApproximateDP) else None
     told = {"rows": rows, "groups": options.groups, "delta": delta, "sums": sums}
-    return Release.draw(schema, mechanism, counts, rng, **told)
+    draw = partial(Release.draw, schema, mechanism, counts, rng, **told)
+    return _released(options, ledger, mechanism, cost, draw)
 
 
 def _keys(
@@ -409,11 +420,9 @@ def _keys(
             counts = _counted(options, schema, partial(count_keys, schema))
         else:
             counts = _keys_of_persons(options, schema, rng)
-    say(f"mechanism: {rule!r}")
-    if ledger is not None:
-        ledger.spend(rule.cost, options.out.name)
     persons = options.person is not None
-    return ReleasedKeys.draw(schema, rule, counts, rng, persons=persons)
+    draw = partial(ReleasedKeys.draw, schema, rule, counts, rng, persons=persons)
+    return _released(options, ledger, rule, rule.cost, draw)
 
 
 def _keys_of_persons(options: argparse.Namespace, schema: Schema, rng: Any) -> Mapping[str, int]:

@@ -96,7 +96,7 @@ def test_where_directories_cannot_be_opened_they_are_not_synced(
 ) -> None:
     # Windows; anything else that this would ask of the system is an AttributeError.
     monkeypatch.setattr(files, "os", SimpleNamespace(name="nt"))
-    files._sync(tmp_path)
+    files.synced(tmp_path)
 
 
 def test_a_reader_opens_regular_files_alone_and_does_not_wait(

@@ -35,6 +35,7 @@ from rangeq.central import (
     posterior_optimal,
     workload_optimal,
 )
+from tests.killing import killed
 
 SCHEMA = Schema(
     [
@@ -880,3 +881,36 @@ def test_a_release_without_keys_says_so(curate, capsys):
         assert main(["query", "a.release"]) == 2
         assert "no key has enough users" in capsys.readouterr().err
     assert len(printed) == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--attribute", "age"],
+        ["--attribute", "age", "--quantile", "0.5"],
+        ["--mean", "height", "--by", "sex"],
+        ["--attribute", "word", "--delta", "1e-3"],
+    ],
+)
+def test_wherever_it_is_killed_what_is_released_is_spent_and_no_more(tmp_path, asked):
+    """Of each kind of release: before each change of a file the process ends."""
+    table = people(40).assign(word="w")
+    SCHEMA.save(tmp_path / "people.toml")
+    table.to_csv(tmp_path / "people.csv", index=False)
+    words = ["../people.csv", "--schema", "../people.toml", "--out", "a.release", *asked]
+    words += ["--epsilon", "1", "--ledger", "budget.json"]
+    act = f"""
+    os.chdir(folder)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    assert main({["curate", *words]!r}) == 0
+"""
+    imports = "from mechdesign.cli import main\nimport rangeq.cli.curate_command, pyarrow.csv"
+    found = []
+    for folder in killed(tmp_path, act, imports, delta="1e-2" if "--delta" in asked else 0):
+        spent = [entry.what for entry in Ledger.open(folder / "budget.json").entries]
+        found.append((folder / "a.release").exists())
+        assert spent == ["a.release"] * found[-1]
+        if found[-1]:
+            assert load_release(folder / "a.release").promised
+        assert not list(folder.glob(".a.release.*.unspent/*"))
+    assert {*found} == {False, True}
