@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property, partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +36,15 @@ class Candidate:
     bits: int | None
     client: str
     server: str
-    other_errors: tuple[tuple[str, float], ...] = ()
+    #: Returns `other_errors`, which may take longer than all that candidates are ranked by.
+    further: Callable[[], tuple[tuple[str, float], ...]] = field(repr=False, compare=False)
     local_epsilon: float | Fraction | None = None
     populations: tuple[tuple[str, float], ...] = ()
+
+    @cached_property
+    def other_errors(self) -> tuple[tuple[str, float], ...]:
+        """What `Task.other_errors` says of it."""
+        return self.further()
 
     @property
     def resting_on(self) -> str:
@@ -306,7 +313,7 @@ def ranked(
                 offer.bits,
                 offer.client,
                 offer.server,
-                task.other_errors(offer.protocol, n),
+                partial(task.other_errors, offer.protocol, n),
                 offer.local_epsilon,
                 offer.populations,
             )

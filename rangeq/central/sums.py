@@ -358,6 +358,31 @@ class GroupedSums:
             found.append((f"the sum of {name}", error, self[name].unit))
         return found
 
+    def error_of_mean(self, mechanism: MatrixMechanism, name: str, users: float) -> float:
+        """Return the standard error of a group's mean, if that is in the middle of the bounds.
+
+        If it is at one of them, it is up to sqrt(2) times as large.
+
+        Parameters
+        ----------
+        mechanism : MatrixMechanism
+            Of `mechanism` or `best`.
+        name : str
+            One of `added`.
+        users : float
+            How many of the group have a number: many more than the error of their number.
+
+        Returns
+        -------
+        float
+            In the number's unit.
+        """
+        # To first order the mean T / N errs by (T - m N) / N, and both are sums over places
+        weights, place = self._of_a_group(name), self.names.index(name)
+        values = self.of(name).values
+        weights[place][: self.places] = values - (values[0] + values[-1]) / 2
+        return math.sqrt(mechanism.errors.variance_of(weights)) / users
+
     def statement(self, mechanism: MatrixMechanism) -> str:
         """Say what the errors of answers are, for any data.
 

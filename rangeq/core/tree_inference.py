@@ -93,22 +93,30 @@ class TreeErrors:
         """
         count = first.shape[1]
         result = np.empty(count, dtype=self.variances[-1].dtype)
-        step = max(1, _AT_ONCE >> 2 * len(self.tree.shape))
+        # Along attributes that no box restricts, as of marginals, no node is cut
+        ends = np.array(self.tree.shape)[:, None] - 1
+        free = ((first == 0) & (last == ends)).all(axis=1)
+        step = max(1, _AT_ONCE >> int((2 - free).sum()))
         for start in range(0, count, step):
             part = slice(start, start + step)
-            result[part] = self._variance(first[:, part], last[:, part] + 1)
+            result[part] = self._variance(first[:, part], last[:, part] + 1, free)
         return result
 
-    def _variance(self, first: Integers, after: Integers) -> Numbers:
+    def _variance(self, first: Integers, after: Integers, free: npt.NDArray[np.bool_]) -> Numbers:
         tree, (d, count) = self.tree, first.shape
         inner = (slice(None), *(slice(2),) * d)
-        weights = np.ones((count, *(4,) * d), dtype=self.variances[-1].dtype)
+        sides = [2 if is_free else 4 for is_free in free]
+        weights = np.ones((count, *sides), dtype=self.variances[-1].dtype)
         total = np.zeros(count, dtype=weights.dtype)
-        kinds = [Kinds(tree, tree.height, i, first[i], after[i]) for i in range(d)]
+
+        def at(level: int) -> list[Kinds]:
+            return [Kinds(tree, level, i, first[i], after[i], sides[i]) for i in range(d)]
+
+        kinds = at(tree.height)
         for level in range(tree.height - 1, -1, -1):
             variances = _chosen(self.variances[level + 1], kinds)
             squares, sums = variances * weights**2, variances * weights
-            above = [Kinds(tree, level, i, first[i], after[i]) for i in range(d)]
+            above = at(level)
             for i in range(d):
                 number = above[i].children(kinds[i])
                 squares, sums = along(number, squares, i, 1), along(number, sums, i, 1)
@@ -119,7 +127,7 @@ class TreeErrors:
             if not level:
                 squares = squares + self.variances[0].flat[-1] * weights**2
             for i in range(d - 1, -1, -1):
-                shape = (count, *(1,) * i, 4)
+                shape = (count, *(1,) * i, sides[i])
                 squares = (squares * above[i].number.reshape(shape)).sum(axis=-1)
             total += squares
             kinds = above
@@ -204,7 +212,13 @@ class Kinds:
     """
 
     def __init__(
-        self, tree: BoxTree, level: int, attribute: int, first: Integers, after: Integers
+        self,
+        tree: BoxTree,
+        level: int,
+        attribute: int,
+        first: Integers,
+        after: Integers,
+        side: int = 4,
     ) -> None:
         width, nodes = tree.widths[level][attribute], tree.nodes[level][attribute]
         self._fanout = tree.fanouts[level][attribute] if level < tree.height else 1
@@ -218,18 +232,21 @@ class Kinds:
         whole = np.maximum(self.inside[1] - self.inside[0], 0)
         with_last = (whole > 0) & (self.inside[1] == nodes)
         kinds = [whole - with_last, with_last, cut, end_cut]
-        self.number = np.stack(kinds, axis=1).astype(np.int64)
+        self.number = np.stack(kinds[:side], axis=1).astype(np.int64)
         self.last = np.zeros_like(self.number)
         self.last[:, 1] = 1
-        self.last[:, 2] = self.start == nodes - 1
-        self.last[:, 3] = self.end == nodes - 1
-        self._nodes = nodes
+        if side == 4:
+            self.last[:, 2] = self.start == nodes - 1
+            self.last[:, 3] = self.end == nodes - 1
+        self._nodes, self._side = nodes, side
 
     def children(self, below: Kinds) -> Integers:
-        """Return how many children of each kind a node of each kind has: shape (ranges, 4, 4)."""
-        result = np.zeros((len(self.start), 4, 4), dtype=np.int64)
+        """Return how many children of each kind a node of each kind has: (ranges, side, side)."""
+        result = np.zeros((len(self.start), self._side, self._side), dtype=np.int64)
         result[:, 0, 0] = self._fanout
         result[:, 1, 0], result[:, 1, 1] = self._in_last - 1, 1
+        if self._side == 2:
+            return result
         for kind, node in ((2, self.start), (3, self.end)):
             low = np.maximum(below.inside[0], node * self._fanout)
             high = np.minimum(below.inside[1], (node + 1) * self._fanout)
@@ -243,10 +260,11 @@ class Kinds:
 
 
 def _chosen(table: Numbers, kinds: Sequence[Kinds]) -> Numbers:
-    """A table by the kinds of nodes: shape (ranges, 4, ..)."""
+    """A table by the kinds of nodes: shape (ranges, side, ..)."""
     d = len(kinds)
     where = (
-        kind.last.reshape(-1, *(1,) * i, 4, *(1,) * (d - 1 - i)) for i, kind in enumerate(kinds)
+        kind.last.reshape(-1, *(1,) * i, kind.last.shape[1], *(1,) * (d - 1 - i))
+        for i, kind in enumerate(kinds)
     )
     return table[tuple(where)]
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from operator import itemgetter
 
 import numpy as np
@@ -60,14 +61,26 @@ _RANGES_ROUNDS: tuple[tuple[int, int], ...] = ((200, 1), (300, 1))
 _FEW_CELLS = 512  # the number of cells up to which twice as many go on
 
 
-@one_thread
 def laplace_strategy(gram: Floats) -> Floats:
     """Return a strategy of small error under Laplace noise: shape (rows, cells).
 
     Cells between which no query distinguishes are measured together, and those of no query not at
     all. The same queries give the same strategy, on the same machine. Of 1024 cells it takes half a
-    minute.
+    minute; what was searched last is remembered, as designs for several epsilons ask for it again.
     """
+    if len(gram) > _FEW_CELLS:  # whose matrices are large
+        return _laplace_strategy(gram)
+    # Equal to its last bit, or it is another one
+    return _remembered(len(gram), np.ascontiguousarray(gram, dtype=np.float64).tobytes()).copy()
+
+
+@lru_cache(maxsize=16)
+def _remembered(cells: int, gram: bytes) -> Floats:
+    return _laplace_strategy(np.frombuffer(gram).reshape(cells, cells))
+
+
+@one_thread
+def _laplace_strategy(gram: Floats) -> Floats:
     first, together = merged_cells(gram)
     return _by_components(gram[np.ix_(first, first)]) @ together
 

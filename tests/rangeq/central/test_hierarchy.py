@@ -268,3 +268,17 @@ def test_short_ranges_of_large_domains():
     (noise,) = m.noise
     assert noise is not None
     np.testing.assert_allclose(m.range_variance(a, a + 2), 3 * float(noise.variance), rtol=1e-13)
+
+
+@pytest.mark.parametrize("free", [(0,), (2,), (0, 2), (0, 1, 2)])
+def test_attributes_that_no_box_restricts_are_looked_at_by_fewer_kinds(free):
+    """The same variances as among boxes of which one cuts every attribute."""
+    sizes = np.array([5, 9, 4])
+    errors = Hierarchy((5, 9, 4), 1, [(2, 3), (3, 3), (4, 1)], budget=(2, 1)).errors
+    rng = np.random.default_rng(1)
+    ends = np.sort(rng.integers(0, sizes[:, None], (2, 3, 40)), axis=0)
+    for axis in free:
+        ends[0, axis], ends[1, axis] = 0, sizes[axis] - 1
+    beside = np.concatenate([ends, np.ones((2, 3, 1), dtype=np.int64)], axis=2)
+    expected = errors.variance(*beside)[:-1]
+    np.testing.assert_allclose(errors.variance(*ends), expected, rtol=1e-9)

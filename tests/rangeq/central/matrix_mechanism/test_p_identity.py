@@ -225,3 +225,11 @@ def test_weaker_and_stricter_promises_scale():
 def test_other_promises_are_refused():
     with pytest.raises(TypeError, match="a promise is"):
         workload_optimal("ranges", 8, 1.0)
+
+
+def test_what_is_remembered_is_not_changed_by_who_asked():
+    gram = QuerySet("ranges", 9).gram
+    first = laplace_strategy(gram)
+    kept = first.copy()
+    first[:] = 0
+    np.testing.assert_array_equal(laplace_strategy(gram), kept)
