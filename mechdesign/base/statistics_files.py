@@ -164,7 +164,9 @@ def opened_statistics(source: Path, options: ReadOptions = AS_IT_IS) -> Iterator
     with _one_table(source, options.sheet) if kind == ".xpt" else nullcontext(source) as table:
         about = call(metadataonly=True)[1]
         names = list(about.column_names)
-        yield TableFile(names, read)
+        yield TableFile(
+            names, read, notes=lambda: {name: _said(kind, about, name) for name in names}
+        )
 
 
 @contextmanager
@@ -242,7 +244,6 @@ def _column(
         if unit is not None:
             for low, high in missing:  # which no date stands for
                 numbers[(numbers >= low) & (numbers <= high)] = np.nan
-            missing = []
             far = np.flatnonzero(np.abs(numbers) > _LONGEST)
             if len(far):
                 raise InvalidTable(
@@ -255,15 +256,28 @@ def _column(
             for k, letter in letters.items():
                 spelt[k] = letter
             array = pa.array(spelt, pa.string())
+    said = _said(kind, about, name)
+    if named:
+        said["missing"] = [*_NAMED]
+    return noted(name, array.type, **said), array
+
+
+def _said(kind: str, about: Any, name: str) -> dict[str, Any]:
+    """What the file says of a column, as `noted` is given it, by no cell of it."""
+    texts = about.readstat_variable_types[name] == "string"
     given = about.variable_value_labels.get(name, {})
-    labels = [
-        (code if texts or not isinstance(code, str) else f".{code}", label)
-        for code, label in given.items()
-    ]
-    written = [*_NAMED] if named else [_written(*code) for code in missing]
-    title = about.column_names_to_labels.get(name) or ""
-    ordered = about.variable_measure.get(name) == "ordinal"
-    return noted(name, array.type, title, labels, written, ordered), array
+    codes = [_written(*_range(code)) for code in about.missing_ranges.get(name, ())]
+    if not texts and _unit(kind, about.original_variable_types[name] or "") is not None:
+        codes = []  # no date stands for one
+    return {
+        "title": about.column_names_to_labels.get(name) or "",
+        "labels": [
+            (code if texts or not isinstance(code, str) else f".{code}", label)
+            for code, label in given.items()
+        ],
+        "missing": codes,
+        "ordered": about.variable_measure.get(name) == "ordinal",
+    }
 
 
 def _range(given: Any) -> tuple[Any, Any]:

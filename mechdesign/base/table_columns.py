@@ -25,6 +25,8 @@ class TableFile(NamedTuple):
     place: Callable[[int], str] | None = None
     # the rows of each group that can be read by itself, if there are such
     groups: Callable[[], list[int]] | None = None
+    # what the file says of its columns, by name, as `noted` is given it: no cell is read for it
+    notes: Callable[[], dict[str, dict[str, Any]]] | None = None
 
     def where(self, row: int) -> str:
         """Return where a row is, counted from 0."""

@@ -30,6 +30,7 @@ from rangeq.cli.answering import (
     compared,
 )
 from rangeq.cli.collected import COLLECTED, Source, source_of
+from rangeq.cli.published_answers import ENDINGS, published_answers
 
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
 
@@ -88,7 +89,8 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --shares  answer and draw in fractions of the users also from a release, which is in users
     | --table  print a table to read (default: CSV)
     | --json  print JSON
-    --out FILE [.csv .json]  write the answers
+    --out FILE [.csv .json .xlsx .px .parquet]  write the answers; as .xlsx, .px, .parquet and
+        .sdmx.csv without a question all cells, in the formats of statistical offices
     --plot FILE [.png .pdf .svg]  draw the attributes that are asked about, or all, three at most;
         some of more are a query of their own, such as --marginal sex,age
     --kind [bars|cdf|histogram|heat-map|mosaic]  of the picture (default: the cdf of one attribute
@@ -111,6 +113,9 @@ def run_query(options: argparse.Namespace) -> None:
         raise ValueError("--kind is for --plot")
     confidence = confidence_of(options)
     source = _as_asked(options, source_of(options.collected, options.protocol, confidence))
+    if options.out is not None and options.out.name.lower().endswith(ENDINGS):
+        _publish(options, source)
+        return
     asked, rows = _answered(options, source)
     answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked))
     kind = options.kind and options.kind.replace("-", " ")
@@ -145,6 +150,17 @@ def run_query(options: argparse.Namespace) -> None:
         print(answers._replace(rows=safe).csv(), end="")
     for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
+
+
+def _publish(options: argparse.Namespace, source: Source) -> None:
+    """Write all cells as a table."""
+    others = ("asked", "by", "plot", "difference", "ratio", "table", "json")
+    given = next((name for name in others if getattr(options, name)), None)
+    if given is not None:
+        raise ValueError(f"a table of {options.out.suffix} has all cells, and no questions beside")
+    statement = f"Answers of mechdesign from {printable(options.collected.name)}."
+    published_answers(source, statement).save(options.out)
+    say(f"wrote {options.out}")
 
 
 def _answered(

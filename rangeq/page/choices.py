@@ -1,31 +1,22 @@
 """What has been chosen on the page so far: all of it stands in the page's address.
 
-Every choice is an option of ``mechdesign curate``, which alone reads the table, and draws.
+Every choice is an option of a command, which alone reads the table, and draws.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import lru_cache
-from itertools import count, starmap
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from frequency.schema import Attribute, Numeric, Schema, Text
-from frequency.schema.attribute import ItemAttribute
-from mechdesign import Privacy, plan
-from mechdesign.base import ReadOptions, brief, fraction, listed, opened_table
-from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
-from rangeq.central.choice import usual_task
-from rangeq.central.inputs import LARGEST_DIMENSION, cells_along
+from frequency.schema import Schema, Text
+from mechdesign.base import ReadOptions, fraction, opened_table
+from rangeq.central.inputs import LARGEST_DIMENSION
 from rangeq.central.persons import LARGEST_ROWS
 
 #: The kinds of questions, and what each is called.
@@ -34,7 +25,13 @@ KINDS = {
     "means": "Means and sums of numbers, perhaps by groups",
     "quantiles": "The median, or other quantiles, of a number",
     "keys": "Which values of a column there are, and how many people have each",
+    "perturbed": "Counts by groups, with the noise of a perturbation table and cell keys",
 }
+
+#: The question that is asked of people's devices instead, where they trust nobody.
+_TASKS = {"counts": "marginals", "quantiles": "quantiles", "keys": "heavy-hitters"}
+
+KEYS = 256  #: The number of cell keys.
 
 #: The endings of files that are tables of people, and of what was released.
 TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".xlsx", ".sav", ".dta", ".xpt")
@@ -46,28 +43,17 @@ MOST_EPSILON = 20  #: Beyond it nothing is protected.
 
 MOST_PEOPLE = 10**9  #: The most people that may be expected.
 
-_SHOWN_PEOPLE = 1000  # of a picture of means, before they are as many as are expected
-
 
 class InvalidChoice(ValueError):
     """Something on the page that cannot be chosen: its message is for the person there."""
 
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
 
 def files_in(folder: Path, endings: Sequence[str]) -> list[str]:
-    """Return the names of the files in a folder, none of them elsewhere, with one of some endings.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder that was opened.
-    endings : sequence of str
-        Such as ".csv".
-
-    Returns
-    -------
-    list of str
-        In the order of the alphabet. Links are left out: they may lead out of the folder.
-    """
+    """Return the names of files with some endings in a folder: of no link, which may lead out."""
     found = [
         entry.name
         for entry in folder.iterdir()
@@ -90,56 +76,30 @@ def file_in(folder: Path, name: str, endings: Sequence[str]) -> Path:
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a person on the page.
+    """The choices of a person on the page."""
 
-    Attributes
-    ----------
-    table, schema : str
-        Names of files in the folder.
-    kind : str
-        One of `KINDS`.
-    attribute, by, number : tuple of str
-        What is counted; the groups, and the numbers, of means.
-    quantile : str
-        Fractions, with commas between them.
-    person, rows : str
-        The column that says who somebody is, if there are several rows of each, and how many count.
-    epsilon, delta : str
-        The privacy loss.
-    people : str
-        About how many there are, from public knowledge: for pictures and fractions alone.
-    ledger, out : str
-        Names of files: the ledger that is spent from, and the release.
-    """
-
-    table: str = ""
+    table: str = ""  # names of files in the folder
     schema: str = ""
-    kind: str = "counts"
-    attribute: tuple[str, ...] = ()
-    by: tuple[str, ...] = ()
+    kind: str = "counts"  # one of `KINDS`
+    trust: str = "curator"  # who may see the table, or "nobody": devices add the noise
+    attribute: tuple[str, ...] = ()  # what is counted
+    by: tuple[str, ...] = ()  # the groups, and the numbers, of means
     number: tuple[str, ...] = ()
     quantile: str = "0.1, 0.5, 0.9"
-    person: str = ""
-    rows: str = "1"
+    person: str = ""  # the column that says whose row each is, if there are several of each
+    rows: str = "1"  # and how many of them count
     epsilon: str = "1"
     delta: str = ""
-    people: str = "1000"
-    ledger: str = ""
+    people: str = "1000"  # about how many there are, from public knowledge
+    largest: str = "10"  # of a perturbation table: the largest count with noise of its own,
+    noise: str = "5"  # the largest noise,
+    blocked: str = "0"  # and the largest of the small counts that are never published
+    ledger: str = ""  # that is spent from
     out: str = ""
 
     @classmethod
     def of(cls, given: Mapping[str, Sequence[str]]) -> Choices:
-        """Read the fields of a form, or of an address.
-
-        Parameters
-        ----------
-        given : mapping of str to sequence of str
-            The values of each field; others are left out.
-
-        Returns
-        -------
-        Choices
-        """
+        """Read the fields of a form, or of an address."""
         found: dict[str, Any] = {}
         for field in fields(cls):
             values = given.get(field.name, ())
@@ -173,28 +133,34 @@ class Choices:
     def asked(self, folder: Path) -> Schema:
         """Return the attributes that the question is about; InvalidChoice if it is none."""
         known = self.known(folder)
-        if self.kind not in KINDS:
-            raise InvalidChoice("choose a question")
+        if self.kind not in KINDS or self.trust not in ("curator", "nobody"):
+            raise InvalidChoice("choose a question", "kind")
         names = (*self.by, *self.number) if self.kind == "means" else self.attribute
         unknown = next((name for name in names if name not in known.names), None)
         if unknown is not None:
             raise InvalidChoice(f"the schema has no column {unknown}")
+        if self.trust == "nobody" and self.kind not in _TASKS:
+            raise InvalidChoice("devices are asked for counts, quantiles, or values", "trust")
         if self.kind == "means" and not self.number:
-            raise InvalidChoice("choose a number whose mean is wanted")
+            raise InvalidChoice("choose a number whose mean is wanted", "number")
         if not names:
-            raise InvalidChoice("choose one column at least")
+            raise InvalidChoice("choose one column at least", "attribute")
         if self.kind in ("quantiles", "keys") and len(names) > 1:
-            raise InvalidChoice("choose one column")
+            raise InvalidChoice("choose one column", "attribute")
         schema = known.project(names)
         texts = [attribute.name for attribute in schema if isinstance(attribute, Text)]
         if self.kind == "keys" and not texts:
-            raise InvalidChoice(f"{names[0]} has a list of labels already: count people by it")
-        if self.kind != "keys" and texts:
-            raise InvalidChoice(f"nobody listed the values of {texts[0]}: ask which there are")
+            raise InvalidChoice(
+                f"{names[0]} has a list of labels already: count people by it", "attribute"
+            )
+        if self.kind not in ("keys", "perturbed") and texts:
+            raise InvalidChoice(
+                f"nobody listed the values of {texts[0]}: ask which there are", "attribute"
+            )
         if self.kind == "counts" and len(schema) > LARGEST_DIMENSION:
-            raise InvalidChoice(f"choose at most {LARGEST_DIMENSION} columns")
+            raise InvalidChoice(f"choose at most {LARGEST_DIMENSION} columns", "attribute")
         if self.kind == "quantiles" and not schema.attributes[0].ordered:
-            raise InvalidChoice(f"{names[0]} has no order, and so no quantiles")
+            raise InvalidChoice(f"{names[0]} has no order, and so no quantiles", "attribute")
         return schema
 
     @property
@@ -203,11 +169,12 @@ class Choices:
         if not self.person:
             if self.rows != "1":
                 raise InvalidChoice(
-                    "several rows of a person count only if a column says whose row each is"
+                    "several rows of a person count only if a column says whose row each is",
+                    "person",
                 )
             return 1
         if not self.rows.isdecimal() or not 1 <= int(self.rows) <= LARGEST_ROWS:
-            raise InvalidChoice(f"rows of a person are 1 to {LARGEST_ROWS}")
+            raise InvalidChoice(f"rows of a person are 1 to {LARGEST_ROWS}", "rows")
         return int(self.rows)
 
     @property
@@ -216,29 +183,31 @@ class Choices:
         try:
             epsilon = fraction(pointed(self.epsilon), "epsilon")
         except (ValueError, TypeError):
-            raise InvalidChoice("epsilon is a number above 0, such as 0.5") from None
+            raise InvalidChoice("epsilon is a number above 0, such as 0.5", "epsilon") from None
         if not 0 < epsilon <= MOST_EPSILON:
-            raise InvalidChoice(f"epsilon is a number above 0, and at most {MOST_EPSILON}")
+            raise InvalidChoice(
+                f"epsilon is a number above 0, and at most {MOST_EPSILON}", "epsilon"
+            )
         return epsilon
 
     @property
     def failure(self) -> Fraction | None:
         """Delta, which only keys need; None of other questions."""
-        if self.kind != "keys":
+        if self.kind != "keys" or self.trust == "nobody":
             return None
         try:
             delta = fraction(pointed(self.delta), "delta")
         except (ValueError, TypeError):
-            raise InvalidChoice("delta is a small number, such as 1e-6") from None
+            raise InvalidChoice("delta is a small number, such as 1e-6", "delta") from None
         if not 0 < delta < Fraction(1, 100):
-            raise InvalidChoice("delta is above 0, and below 0.01")
+            raise InvalidChoice("delta is above 0, and below 0.01", "delta")
         return delta
 
     @property
     def expected(self) -> int:
         """How many people there are, about."""
         if not self.people.isdecimal() or not 1 <= int(self.people) <= MOST_PEOPLE:
-            raise InvalidChoice("how many people there are, about: a whole number")
+            raise InvalidChoice("how many people there are, about: a whole number", "people")
         return int(self.people)
 
     @property
@@ -250,253 +219,125 @@ class Choices:
         except (ValueError, TypeError):
             numbers = []
         if not numbers or min(numbers) < 0 or max(numbers) > 1:
-            raise InvalidChoice("quantiles are fractions from 0 to 1, such as 0.1, 0.5, 0.9")
+            raise InvalidChoice(
+                "quantiles are fractions from 0 to 1, such as 0.1, 0.5, 0.9", "quantile"
+            )
         return texts
 
     @property
     def written(self) -> str:
         """The name of the release."""
         stem = self.table.split(".")[0] or "people"
-        name = self.out.removesuffix(RELEASES[0]) or f"{stem} {self.kind}"
+        kind = f"asked for {self.kind}" if self.trust == "nobody" else self.kind
+        name = self.out.removesuffix(self.ending) or f"{stem} {kind}"
         if _NAME.fullmatch(name) is None:
             raise InvalidChoice(
                 "the file's name has up to 100 letters, digits, blanks, points and hyphens, and"
-                " begins with none of the last three"
+                " begins with none of the last three",
+                "out",
             )
-        return name + RELEASES[0]
+        return name + self.ending
+
+    @property
+    def ending(self) -> str:
+        """How the name of what is written ends: a release, a protocol, or a table."""
+        if self.trust == "nobody":
+            return ".json"
+        return ".csv" if self.kind == "perturbed" else RELEASES[0]
 
     def named_anew(self, folder: Path) -> Choices:
         """Return the same with a name that no file has."""
-        stem = replace(self, out="").written.removesuffix(RELEASES[0])
+        stem = replace(self, out="").written.removesuffix(self.ending)
         names = (f"{stem}{f' {number}' if number > 1 else ''}" for number in count(1))
-        taken = files_in(folder, RELEASES)
-        return replace(self, out=next(name for name in names if name + RELEASES[0] not in taken))
+        free = (name for name in names if not (folder / f"{name}{self.ending}").exists())
+        return replace(self, out=next(free))
+
+    @property
+    def rules(self) -> tuple[int, int, int]:
+        """The largest count with noise of its own, the largest noise, and what is blocked."""
+        found = []
+        for name, most in (("largest", 100), ("noise", 20), ("blocked", 10)):
+            text = getattr(self, name)
+            least = int(name != "blocked")
+            if not text.isdecimal() or not least <= int(text) <= most:
+                raise InvalidChoice(f"this is a whole number from {least} to {most}", name)
+            found.append(int(text))
+        return found[0], found[1], found[2]
+
+    def task(self, schema: Schema) -> str:
+        """What devices are asked for."""
+        if self.kind != "counts":
+            return _TASKS[self.kind]
+        if len(schema) > 1:
+            return "marginals"
+        return "ranges" if schema.attributes[0].ordered else "frequencies"
 
     # ------------------------------------------------------------------------------------ commands
 
-    def arguments(self, folder: Path) -> list[str]:
-        """Return the command that does the same: arguments of ``mechdesign``."""
-        self.asked(folder)
+    def commands(self, folder: Path) -> list[list[str]]:
+        """Return the commands that are run, one after the other: arguments of ``mechdesign``."""
+        schema = self.asked(folder)
+        epsilon = ["--epsilon", pointed(self.epsilon)]
+        _, attributes = self.loss, [word for n in self.attribute for word in ("--attribute", n)]
+        if self.trust == "nobody":
+            given = ["protocol", self.task(schema), "--schema", self.schema, *attributes]
+            return [[*given, *epsilon, "--n", str(self.expected), "--out", self.written]]
+        if self.kind == "perturbed":
+            return self._perturbing(folder, epsilon)
         given = ["curate", self.table, "--schema", self.schema]
         if self.kind == "means":
             given += [word for name in self.number for word in ("--mean", name)]
             given += [word for name in self.by for word in ("--by", name)]
         else:
-            given += [word for name in self.attribute for word in ("--attribute", name)]
+            given += attributes
         if self.kind == "quantiles":
             given += [word for text in self.fractions for word in ("--quantile", text)]
-        _ = self.loss
-        given += ["--epsilon", pointed(self.epsilon)]
+        given += epsilon
         if self.failure is not None:
             given += ["--delta", pointed(self.delta)]
         most = self.most
         if self.person:
             if self.person not in self.columns(folder):
-                raise InvalidChoice(f"the table has no column {self.person}")
+                raise InvalidChoice(f"the table has no column {self.person}", "person")
             given += ["--person", self.person, "--max-rows", str(most)]
         if self.ledger:
             file_in(folder, self.ledger, (".json",))
             given += ["--ledger", self.ledger]
-        return [*given, "--out", self.written]
+        return [[*given, "--out", self.written]]
+
+    @property
+    def aside(self) -> tuple[str, str]:
+        """The names of the table with secret record keys, and of the perturbation table."""
+        return f"{self.table.split('.')[0]} keyed.csv", f"{Path(self.written).stem} noise.csv"
+
+    def _perturbing(self, folder: Path, epsilon: list[str]) -> list[list[str]]:
+        """The commands for a perturbation table: keys of people are drawn once."""
+        (largest, noise, blocked), (keyed, table) = self.rules, self.aside
+        if self.person:
+            raise InvalidChoice("cell keys are for tables with one row for each person", "person")
+        rules = ["--largest", str(largest), "--noise", str(noise), "--blocked", str(blocked)]
+        # Without bias a count of 0 has no noise, so that an empty cell may be seen
+        rules += ["--protected", "1", *["--keep-zeros"] * (blocked > 0)]
+        found = [["design-perturbation", *rules, *epsilon, "--keys", str(KEYS), "--out", table]]
+        if not (folder / keyed).exists():
+            key = ["--record-key", "record key", "--keys", str(KEYS)]
+            found.append(["draw-record-keys", self.table, *key, "--out", keyed])
+        by = [word for name in self.attribute for word in ("--by", name)]
+        key = ["--record-key", "record key", "--totals", "--out", self.written]
+        return [*found, ["perturb-table", keyed, "--table", table, *by, *key]]
+
+    def afterwards(self) -> list[list[str]]:
+        """Return what is run where people are asked, once the protocol is written."""
+        if self.trust != "nobody":
+            return []
+        by = ["--protocol", self.written]
+        reports, aggregate = Path(self.written).stem, f"{Path(self.written).stem}.agg"
+        return [
+            ["privatize", "answers.csv", *by, "--out", f"{reports}.parquet"],
+            ["collect", f"{reports}.parquet", *by, "--out", aggregate],
+            ["query", aggregate, *by, "--table"],
+        ]
 
     def shell(self, folder: Path) -> str:
-        """Return the command as a shell takes it."""
-        return shlex.join(["mechdesign", *self.arguments(folder)])
-
-    def python(self, folder: Path) -> str:
-        """Return what does the same in Python."""
-        words = [json.dumps(word, ensure_ascii=False) for word in self.arguments(folder)]
-        arguments = ",\n    ".join(words)
-        return f"from mechdesign.cli import main\n\nmain([\n    {arguments},\n])\n"
-
-    def notebook(self, folder: Path) -> str:
-        """Return the same as a Jupyter notebook, with the questions after it."""
-        cells = [self.python(folder), _ASKING.format(release=json.dumps(self.written))]
-        return json.dumps(
-            {
-                "nbformat": 4,
-                "nbformat_minor": 5,
-                "metadata": {},
-                "cells": [
-                    {
-                        "id": f"cell-{number}",
-                        "cell_type": "code",
-                        "metadata": {},
-                        "execution_count": None,
-                        "outputs": [],
-                        "source": source.splitlines(keepends=True),
-                    }
-                    for number, source in enumerate(cells)
-                ],
-            },
-            indent=1,
-        )
-
-    # --------------------------------------------------------------------------------- predictions
-
-    def predicted(self, folder: Path) -> Prediction:
-        """Return the errors of answers, which follow from the choices, and never from the table."""
-        schema, epsilon, delta = self.asked(folder), self.loss, self.failure
-        return _predicted(self.kind, schema, (epsilon, delta, self.most), self._particular())
-
-    def _particular(self) -> Any:
-        """What else predictions of a kind need."""
-        if self.kind == "means":
-            return len(self.number)
-        return self.fractions if self.kind == "quantiles" else None
-
-    def reaching(self, folder: Path, error: str) -> Choices:
-        """Return the same with the epsilon at which an answer errs by so much.
-
-        Parameters
-        ----------
-        folder : Path
-            The folder that was opened.
-        error : str
-            The standard error of the first answer of `predicted`, in its unit.
-
-        Returns
-        -------
-        Choices
-            With an epsilon of three digits.
-        """
-        try:
-            wanted = float(pointed(error))
-        except ValueError:
-            wanted = math.nan
-        if not (math.isfinite(wanted) and wanted > 0):
-            raise InvalidChoice("the error that is wanted is a number above 0")
-        # Errors are nearly in proportion to 1 / epsilon, so that few steps find it
-        found = replace(self, epsilon="1")
-        for _ in range(5):
-            reached = found.predicted(folder).answers[0].error
-            if abs(reached / wanted - 1) < 0.01:
-                break
-            epsilon = float(found.loss) * reached / wanted
-            if not 1e-4 <= epsilon <= float(MOST_EPSILON):
-                raise InvalidChoice(f"no epsilon up to {MOST_EPSILON} reaches this error")
-            found = replace(found, epsilon=f"{epsilon:.3g}")
-        return found
-
-    def example(self, folder: Path) -> Any:
-        """Return an estimate such as a release would have of people who are spread evenly."""
-        schema, rng = self.asked(folder), np.random.default_rng(1)
-        prediction = self.predicted(folder)
-        people, mechanism = self.expected, prediction.mechanism
-        if self.kind not in ("counts", "means") or mechanism is None:
-            return None
-        told: dict[str, Any] = {}
-        counts: Any
-        if self.kind == "means":
-            sums = GroupedSums(schema, len(self.number))
-            few = sums.count([_spread(schema, rng)], mechanism)
-            times = max(people // _SHOWN_PEOPLE, 1)
-            tables = {view: table * times for view, table in few.tables.items()}
-            counts, told = MarginalCounts(few.sizes, tables, few.parts), {"sums": sums}
-        else:
-            sizes = cells_along(schema)
-            number = math.prod(sizes)
-            counts = np.diff(np.arange(number + 1) * people // number).reshape(sizes)
-        return Release.draw(schema, mechanism, counts, rng, **told).estimate
-
-    def statement(self, folder: Path) -> str:
-        """Return a paragraph on method, for who publishes the answers."""
-        whom = f"one person, of whom up to {self.most} rows count" if self.person else "one row"
-        loss = f"epsilon {brief(self.loss)}"
-        if self.failure is not None:
-            loss += f" and delta {brief(self.failure)}"
-        names = self.asked(folder).names
-        what = f"the column {names[0]}" if len(names) == 1 else f"the columns {listed(names)}"
-        errors = "; ".join(str(answer) for answer in self.predicted(folder).answers)
-        bias = " and answers are without bias" if self.kind in ("counts", "means") else ""
-        return (
-            f"The numbers were released with differential privacy, {loss}, with respect to {whom}"
-            f" more or less, by mechdesign, which read {what} of the table, as {self.schema}"
-            f" describes them in public. Noise was drawn once{bias}. Standard errors: {errors}."
-            " They do not include errors of the table itself."
-        )
-
-
-_ASKING = """from rangeq.central import load_release
-
-estimate = load_release({release}).estimate
-print(estimate.schema)
-"""
-
-
-class PredictedAnswer(NamedTuple):
-    """An answer that people will ask for, and its standard error."""
-
-    what: str
-    error: float  # standard, or root mean square
-    unit: str
-
-    def __str__(self) -> str:
-        return f"{self.what} {self.error:.4g} {self.unit}"
-
-
-class Prediction(NamedTuple):
-    """Predicted errors of the chosen mechanism, and of others."""
-
-    answers: Sequence[PredictedAnswer]
-    others: Sequence[tuple[str, float, bool]]  # name, error, and whether it is chosen
-    mechanism: Any  # None of keys
-    error_is: str
-    lines: Sequence[str] = ()
-
-
-@lru_cache(maxsize=64)
-def _predicted(
-    kind: str, schema: Schema, loss: tuple[Fraction, Fraction | None, int], particular: Any
-) -> Prediction:
-    epsilon, delta, rows = loss
-    if kind == "keys":
-        assert delta is not None
-        rules = key_rules(epsilon, delta, rows)
-        answers = [PredictedAnswer("the number of people of a value", rules[0].deviation, "people")]
-        others = [(rule.kind, rule.deviation, rule is rules[0]) for rule in rules]
-        return Prediction(answers, others, None, "standard error, in people", [*map(str, rules)])
-    if kind == "means":
-        sums = GroupedSums(schema, particular)
-        mechanism = sums.mechanism(for_each_row(Privacy.from_epsilon(epsilon), rows))
-        users, *totals = sums.standard_errors(mechanism)
-        answers = [PredictedAnswer(*users[:2], "people"), *starmap(PredictedAnswer, totals)]
-        return Prediction(answers, (), mechanism, "standard error")
-    quantiles = kind == "quantiles"
-    asked = {"q": particular} if quantiles else {}
-    found = plan(usual_task(schema, quantiles), schema, epsilon=epsilon / rows, **asked)
-    told = [(each.name, float(each.error), each is found.best) for each in found.candidates]
-    answers = [PredictedAnswer("the rank of a quantile", float(found.best.error), "people")]
-    if kind == "counts":
-        answers = list(_of_attributes(schema, found.best.protocol))
-    return Prediction(answers, told, found.best.protocol, found.task.error_is)
-
-
-def _of_attributes(schema: Schema, mechanism: Any) -> Iterator[PredictedAnswer]:
-    """The number of people of one item of each attribute, and in half of an ordered one."""
-    for place, attribute in enumerate(schema):
-        first = np.zeros((len(schema), 1), dtype=np.int64)
-        last = np.array(schema.sizes, dtype=np.int64)[:, None] - 1
-        bins = getattr(attribute, "bins", attribute.size)
-        first[place], last[place] = bins // 2, bins // 2
-        error = math.sqrt(float(mechanism.errors.variance(first, last)[0]))
-        yield PredictedAnswer(f"people of one {attribute.name}", error, "people")
-        if attribute.ordered and bins > 2:
-            first[place], last[place] = bins // 4, bins // 4 + bins // 2 - 1
-            error = math.sqrt(float(mechanism.errors.variance(first, last)[0]))
-            yield PredictedAnswer(f"people in half of {attribute.name}", error, "people")
-
-
-def _spread(schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
-    """Rows of people whose values are spread evenly."""
-
-    def column(attribute: Attribute) -> Any:
-        if isinstance(attribute, Numeric):
-            low, high = map(float, attribute.bounds)
-            values = rng.uniform(low, high, _SHOWN_PEOPLE)
-            return np.rint(values) if attribute.whole else values
-        assert isinstance(attribute, ItemAttribute)
-        items = rng.integers(0, attribute.bins, _SHOWN_PEOPLE).tolist()
-        return [attribute.item_labels[item] for item in items]
-
-    return {attribute.name: column(attribute) for attribute in schema}
+        """Return the commands as a shell takes them."""
+        return "\n".join(shlex.join(["mechdesign", *each]) for each in self.commands(folder))

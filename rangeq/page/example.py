@@ -24,18 +24,7 @@ SCHEMA = Schema(
 
 
 def example_table(folder: Path) -> tuple[str, str]:
-    """Write the table and its schema, unless they are there already.
-
-    Parameters
-    ----------
-    folder : Path
-        Where.
-
-    Returns
-    -------
-    tuple of str
-        The names of both files.
-    """
+    """Write the table and its schema, unless they are there already."""
     table, schema = "example people.csv", "example people.toml"
     rng = np.random.default_rng(11)
     district = rng.choice(5, PEOPLE, p=[0.3, 0.26, 0.25, 0.17, 0.02])

@@ -10,7 +10,9 @@ are bounded; only files that lie in the folder are named; templates escape all t
 from __future__ import annotations
 
 import hmac
+import json
 import math
+import re
 import secrets
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from io import BytesIO
 from itertools import count
@@ -37,18 +40,19 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from frequency.schema import Schema, Text
-from mechdesign.base import replacing
+from mechdesign.accounting import Ledger
+from mechdesign.base import ReadOptions, format_of, opened_rows, opened_table, printable, replacing
 from mechdesign.exceptions import MechanismError
 from rangeq.central import load_release
 from rangeq.cli.answering import (
     AnswerList,
     AskedText,
-    EstimateSource,
     QuantileSource,
     by_labels,
     compared,
 )
 from rangeq.cli.collected import source_of
+from rangeq.cli.published_answers import axes_of, published_answers
 from rangeq.page.choices import (
     KINDS,
     RELEASES,
@@ -60,7 +64,9 @@ from rangeq.page.choices import (
     files_in,
 )
 from rangeq.page.example import example_table
-from rangeq.page.schemas import schema_of_form
+from rangeq.page.predictions import drawn, example, predicted, reaching, statement
+from rangeq.page.programs import asking, notebook, python
+from rangeq.page.schemas import ColumnForm, blank_form, form_of, schema_of_form, told_in
 
 Form: TypeAlias = Mapping[str, Sequence[str]]  #: The values of each field.
 
@@ -69,6 +75,21 @@ _HERE = Path(__file__).parent
 MOST_FORM, MOST_FILE = 1 << 20, 1 << 24  #: The most bytes of a form, and of a file that is dropped.
 
 _MOST_JOBS = 4  # releases at once
+
+_MOST_ROWS = 2000  # of answers that are shown
+
+#: Runs commands one after the other, until one fails.
+_RUNNER = (
+    "import json, sys; from mechdesign.cli import main;"
+    " sys.exit(next(filter(None, map(main, json.loads(sys.argv[1]))), 0))"
+)
+
+#: Fields of the question: what is wrong with them is said there.
+_OF_QUESTION = {"kind", "trust", "attribute", "by", "number", "quantile", "delta", "person", "rows"}
+_OF_QUESTION |= {"largest", "noise", "blocked"}
+
+#: How tables of answers are saved: the ending, and what it is called.
+TABLE_FORMS = {"xlsx": "Excel", "px": "PX", "sdmx.csv": "SDMX", "parquet": "Parquet"}
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -90,11 +111,12 @@ _REFUSALS = (ValueError, TypeError, OSError, MechanismError, ImportError)
 
 @dataclass
 class Job:
-    """A command that runs, once."""
+    """Commands that run, once."""
 
     process: subprocess.Popen[bytes]
     output: Path
-    written: str  # the file that it makes
+    written: Path  # the file that they make
+    then: str = ""  # the page that goes on with it, if any
     begun: float = field(default_factory=time.monotonic)
     cancelled: bool = False
 
@@ -108,7 +130,7 @@ class Job:
         """What has become of it: running, released, cancelled or failed."""
         if (code := self.process.poll()) is None:
             return "running"
-        if code == 0:
+        if code == 0 or (self.cancelled and self.written.exists()):
             return "released"
         return "cancelled" if self.cancelled else "failed"
 
@@ -124,20 +146,7 @@ class Job:
 
 
 class Page:
-    """The page of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Whose tables are read, and where releases are written. Nothing outside of it is.
-    port : int
-        Of the loopback address.
-
-    Attributes
-    ----------
-    address : str
-        With the secret: for the one who began it.
-    """
+    """The page of a folder, at a port of the loopback address: nothing outside of it is read."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder.resolve(strict=True)
@@ -153,11 +162,12 @@ class Page:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
         )
-        self._templates.filters["digits"] = _digits
+        self._templates.filters |= {"digits": _digits, "people": _people}
         routes: list[Any] = [
             Route("/", partial(self._show, self.table)),
             Route("/describe", partial(self._show, self.describe)),
             Route("/schema", partial(self._take, self.write_schema), methods=["POST"]),
+            Route("/draft", partial(self._take, self.draft), methods=["POST"]),
             Route("/example", partial(self._take, self.write_example), methods=["POST"]),
             Route("/question", partial(self._show, self.question)),
             Route("/privacy", partial(self._show, self.privacy)),
@@ -166,6 +176,7 @@ class Page:
             Route("/example.svg", partial(self._show, self.example)),
             Route("/release", partial(self._take, self.begin), methods=["POST"]),
             Route("/job/{press}", partial(self._show, self.job)),
+            Route("/job/{press}/file", partial(self._show, self.job_file)),
             Route("/job/{press}/cancel", partial(self._take, self.cancel), methods=["POST"]),
             Route("/answers", partial(self._show, self.answers)),
             Route("/answers.svg", partial(self._show, self.picture)),
@@ -176,6 +187,22 @@ class Page:
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
         self._app = Starlette(routes=routes)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Finish, or undo, releases that were cut off between their ledger and their file."""
+        for name in self._ledgers():
+            with suppress(*_REFUSALS):
+                Ledger.open(self.folder / name)
+
+    def _ledgers(self) -> list[str]:
+        """The ledgers in the folder."""
+        found = []
+        for name in files_in(self.folder, (".json",)):
+            with suppress(*_REFUSALS):
+                if format_of(self.folder / name) == "mechdesign.ledger":
+                    found.append(name)
+        return found
 
     def close(self) -> None:
         """End what runs, and remove what is private."""
@@ -262,12 +289,18 @@ class Page:
                 return self._page("refused_part.html", Choices(), said=str(refusal))
             return self._page("refused.html", Choices(), 400, said=str(refusal))
 
-    def _page(self, name: str, work: Choices, status: int = 200, **told: Any) -> HTMLResponse:
-        """A template as a page."""
-        text = self._templates.get_template(name).render(
-            work=work, chosen=urlencode(work.pairs()), token=self._token, kinds=KINDS, **told
-        )
-        return HTMLResponse(text, status)
+    def _page(
+        self,
+        name: str,
+        work: Choices,
+        status: int = 200,
+        refused: InvalidChoice | None = None,
+        **told: Any,
+    ) -> HTMLResponse:
+        """A template as a page; what is refused stands beside its field."""
+        told |= {"work": work, "chosen": urlencode(work.pairs()), "token": self._token}
+        text = self._templates.get_template(name).render(kinds=KINDS, refused=refused, **told)
+        return HTMLResponse(text, status if refused is None else 400)
 
     # --------------------------------------------------------------------------------------- steps
 
@@ -276,12 +309,14 @@ class Page:
         tables = files_in(self.folder, TABLES)
         return self._page("table.html", Choices.of(given), tables=tables, releases=self._released())
 
-    def _released(self) -> list[tuple[str, str]]:
-        """The releases in the folder, and what each promises."""
+    def _released(self) -> list[tuple[str, str, str]]:
+        """The releases in the folder, what each promises, and the day when it was written."""
         found = []
         for name in files_in(self.folder, RELEASES):
             with suppress(*_REFUSALS):
-                found.append((name, load_release(self.folder / name).promised))
+                path = self.folder / name
+                day = date.fromtimestamp(path.stat().st_mtime).isoformat()
+                found.append((name, load_release(path).promised, day))
         return found
 
     def write_example(self, given: Form) -> Response:
@@ -289,76 +324,127 @@ class Page:
         names = example_table(self.folder)
         return RedirectResponse(f"/describe?{urlencode({'table': names[0]})}", 303)
 
-    def describe(self, given: Form) -> Response:
+    def _columns(self, work: Choices, given: Form) -> tuple[list[ColumnForm], Schema | None]:
+        """The columns as the form has them at first, and the description that it is filled with."""
+        job = self._jobs.get(given.get("draft", [""])[-1])
+        known, told = None, ""
+        if job is not None and job.then:
+            known, told = Schema.load(job.written), job.told
+        elif work.schema:
+            known = work.known(self.folder)
+        lines = [line for line in told.splitlines() if line.startswith(("look at ", "left out: "))]
+        with opened_table(file_in(self.folder, work.table, TABLES), ReadOptions()) as table:
+            names, notes = table.names, {} if table.notes is None else table.notes()
+        forms = []
+        for name in names:
+            starts = tuple(f"{verb} {printable(name)}: " for verb in ("look at", "left out:"))
+            doubt = next((line for line in lines if line.startswith(starts)), "")
+            if known is None or name not in known:
+                forms.append(blank_form(name, notes.get(name, {}), doubt, used=known is None))
+            else:
+                forms.append(form_of(known[name], doubt))
+        return forms, known
+
+    def describe(self, given: Form, refused: InvalidChoice | None = None) -> Response:
         """What the columns hold."""
         work = Choices.of(given)
-        columns = work.columns(self.folder)
+        forms, known = self._columns(work, given)
+        if refused is not None:  # as it was sent
+            forms = [form._replace(fields=told_in(k, given)) for k, form in enumerate(forms)]
         schemas = []
         for name in files_in(self.folder, SCHEMAS):
             with suppress(*_REFUSALS):
                 schema = Schema.load(self.folder / name)
-                if set(schema.names) <= set(columns):
+                if set(schema.names) <= {form.name for form in forms}:
                     schemas.append((name, str(schema)))
-        return self._page("describe.html", work, columns=columns, schemas=schemas)
+        told = {"columns": forms, "schemas": schemas, "filled": known is not None}
+        draft = given.get("draft", [""])[-1]
+        press = secrets.token_hex(16)
+        return self._page("describe.html", work, 200, refused, **told, draft=draft, press=press)
+
+    def draft(self, given: Form) -> Response:
+        """Draft the description of a table that anybody may read."""
+        work, press = Choices.of(given), given.get("press", [""])[-1]
+        if not given.get("public"):
+            raise InvalidChoice("a draft tells what is in the table: it has to be public")
+        file_in(self.folder, work.table, TABLES)
+        path = Path(self._private.name) / f"draft {secrets.token_hex(8)}.toml"
+        then = f"/describe?{urlencode([*work.pairs(), ('draft', press)])}"
+        words = ["schema", work.table, "--public", "--out", str(path)]
+        return self._started(press, [words], path, work, then)
 
     def write_schema(self, given: Form) -> Response:
-        """Write the schema that was described; of a public table a draft."""
+        """Write the description, in the place of the one that was changed."""
         work = Choices.of(given)
-        columns = work.columns(self.folder)
+        forms, known = self._columns(work, given)
+        try:
+            schema = schema_of_form(forms, given, known)
+        except InvalidChoice as refusal:
+            return self.describe(given, refusal)
         stem = work.table.split(".")[0]
         names = (f"{stem}{f' {number}' if number > 1 else ''}.toml" for number in count(1))
-        path = self.folder / next(name for name in names if not (self.folder / name).exists())
-        if given.get("public"):
-            arguments = ["schema", work.table, "--public", "--out", path.name]
-            done = self._run(arguments)
-            if done.returncode:
-                raise InvalidChoice(done.stdout)
-        else:
-            schema_of_form(columns, given).save(path)
-        chosen = replace(work, schema=path.name)
-        return RedirectResponse(f"/question?{urlencode(chosen.pairs())}", 303)
+        name = next(name for name in names if not (self.folder / name).exists())
+        if work.schema and not self._is_used(work.known(self.folder), schema):
+            name = work.schema
+        schema.save(self.folder / name)
+        return RedirectResponse(f"/question?{urlencode(replace(work, schema=name).pairs())}", 303)
 
-    def question(self, given: Form) -> Response:
+    def _is_used(self, before: Schema, after: Schema) -> bool:
+        """Whether something was released by a description that would not hold any more."""
+        for name in files_in(self.folder, RELEASES):
+            with suppress(*_REFUSALS):
+                schema = load_release(self.folder / name).schema
+                if [*schema] == [*self._part(before, schema)] != [*self._part(after, schema)]:
+                    return True
+        return False
+
+    @staticmethod
+    def _part(schema: Schema, of: Schema) -> list[Any]:
+        return [schema[name] for name in of.names if name in schema]
+
+    def question(self, given: Form, refused: InvalidChoice | None = None) -> Response:
         """What is to be known."""
         work = Choices.of(given)
         schema = work.known(self.folder)
-        return self._page(
-            "question.html",
-            work,
-            schema=schema,
-            texts=[each.name for each in schema if isinstance(each, Text)],
-            columns=work.columns(self.folder),
-        )
+        texts = [each.name for each in schema if isinstance(each, Text)]
+        columns = work.columns(self.folder)
+        told = {"schema": schema, "texts": texts, "columns": columns}
+        return self._page("question.html", work, 200, refused, **told)
 
-    def privacy(self, given: Form) -> Response:
+    def privacy(self, given: Form, refused: InvalidChoice | None = None) -> Response:
         """How private it is, and how far off."""
-        work = Choices.of(given)
-        work.arguments(self.folder)  # refuses what cannot be released
-        if any(given.get("error", ())):
-            work = work.reaching(self.folder, given["error"][-1])
-        if not work.out or (self.folder / work.written).exists():
-            work = work.named_anew(self.folder)
-        ledgers = files_in(self.folder, (".json",))
-        return self._page(
-            "privacy.html",
-            work,
-            ledgers=ledgers,
-            press=secrets.token_hex(16),
-            released=self._released(),
-            **self._told(work),
-        )
+        work, told = Choices.of(given), dict[str, Any]()
+        try:
+            work.commands(self.folder)  # refuses what cannot be released
+            if given.get("find"):
+                error = given.get("error", [""])[-1]
+                work = reaching(work, self.folder, error, given["find"][-1])
+            if not refused and (not work.out or (self.folder / work.written).exists()):
+                work = work.named_anew(self.folder)
+            told = self._told(work)
+        except InvalidChoice as refusal:
+            if refusal.field in _OF_QUESTION:
+                return self.question(given, refusal)
+            if not refusal.field:
+                raise
+            refused = refused or refusal
+        told |= {"ledgers": self._ledgers(), "press": secrets.token_hex(16)}
+        told |= {"released": self._released(), "error": given.get("error", [""])[-1]}
+        return self._page("privacy.html", work, 200, refused, **{"prediction": None, **told})
 
     def _told(self, work: Choices) -> dict[str, Any]:
         """What is predicted, for a template."""
-        epsilon = float(work.loss)
-        odds = 2.718281828459045**epsilon
+        odds = math.exp(float(work.loss))
+        prediction = predicted(work, self.folder)
+        first = prediction.answers[0].error
         return {
-            "prediction": work.predicted(self.folder),
+            "prediction": prediction,
+            "percent": 100 * first / work.expected,
             "odds": f"{odds:.3g}",
             "sure": f"{100 * odds / (1 + odds):.3g}",
             "command": work.shell(self.folder),
-            "python": work.python(self.folder),
-            "drawn": work.kind in ("counts", "means"),
+            "python": python(work, self.folder),
+            "pictures": drawn(work, work.asked(self.folder)),
         }
 
     def predicted(self, given: Form) -> Response:
@@ -368,74 +454,78 @@ class Page:
 
     def example(self, given: Form) -> Response:
         """A picture of what an answer would look like, of people who are spread evenly."""
-        estimate = Choices.of(given).example(self.folder)
-        if estimate is None:
-            raise InvalidChoice("nothing is drawn of this question")
-        source = EstimateSource("an example", estimate, 0.95)
-        schema = estimate.schema
-        names = [name for name in schema.names if name not in estimate.numbers][:2]
-        asked = [] if estimate.numbers else [AskedText("marginal", "", (names[0],))]
-        return _svg(lambda: source.picture(asked))
+        work, name = Choices.of(given), given.get("of", [""])[-1]
+        return _svg(lambda: example(work, self.folder, name))
 
     # ------------------------------------------------------------------------------------- release
-
-    def _run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "mechdesign", *arguments],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
 
     def begin(self, given: Form) -> Response:
         """Release, once for each form, however often it is sent."""
         work, press = Choices.of(given), given.get("press", [""])[-1]
+        try:
+            commands = work.commands(self.folder)
+            written = self.folder / work.written
+            if press not in self._jobs and written.exists():
+                raise InvalidChoice(f"{work.written} is there already: choose another name", "out")
+        except InvalidChoice as refusal:
+            if not refusal.field:
+                raise
+            return self.privacy(given, refusal)
+        return self._started(press, commands, written, work)
+
+    def _started(
+        self, press: str, commands: Any, written: Path, work: Choices, then: str = ""
+    ) -> Response:
+        """Start commands, once, and show how far they are."""
         if not press.isalnum() or len(press) != 32:
-            raise InvalidChoice("open the page on privacy again")
-        arguments = work.arguments(self.folder)
+            raise InvalidChoice("open the page again")
         with self._lock:
             if press not in self._jobs:
-                if (self.folder / work.written).exists():
-                    raise InvalidChoice(f"{work.written} is there already: choose another name")
                 if sum(job.running for job in self._jobs.values()) >= _MOST_JOBS:
                     raise InvalidChoice("other releases are not done yet")
                 output = Path(self._private.name) / press
                 with output.open("wb") as stream:
                     process = subprocess.Popen(
-                        [sys.executable, "-m", "mechdesign", *arguments],
+                        [sys.executable, "-c", _RUNNER, json.dumps(commands)],
                         cwd=self.folder,
                         stdin=subprocess.DEVNULL,
                         stdout=stream,
                         stderr=subprocess.STDOUT,
                     )
-                self._jobs[press] = Job(process, output, work.written)
+                self._jobs[press] = Job(process, output, written, then)
         return RedirectResponse(f"/job/{press}?{urlencode(work.pairs())}", 303)
+
+    def _job(self, given: Form) -> Job:
+        job = self._jobs.get(given["press"][-1])
+        if job is None:
+            raise InvalidChoice("there is no such release")
+        return job
 
     def job(self, given: Form) -> Response:
         """How far a release is."""
-        press = given["press"][-1]
-        if press not in self._jobs:
-            raise InvalidChoice("there is no such release")
-        work = Choices.of(given)
-        statement = ""
-        job = self._jobs[press]
+        work, job = Choices.of(given), self._job(given)
         state = job.state
-        if state == "released":
-            statement = work.statement(self.folder)
+        if state == "released" and job.then:
+            return RedirectResponse(job.then, 303)
+        told: dict[str, Any] = {"command": "", "python": "", "statement": "", "rows": []}
+        if not job.then:
+            told |= {"command": work.shell(self.folder), "python": python(work, self.folder)}
+        if state == "released" and work.ending == RELEASES[0]:
+            told["statement"] = statement(work, self.folder)
+        elif state == "released" and work.ending == ".csv":  # which was made to be published
+            with opened_rows(job.written, ReadOptions()) as rows:
+                told["rows"] = [rows.header, *(cells for cells, _ in rows.at_least_one())]
+        press, most = given["press"][-1], _MOST_ROWS
         return self._page(
-            "release.html",
-            work,
-            job=job,
-            state=state,
-            press=press,
-            statement=statement,
-            command=work.shell(self.folder),
-            python=work.python(self.folder),
+            "release.html", work, job=job, state=state, press=press, most=most, **told
         )
+
+    def job_file(self, given: Form) -> Response:
+        """What was written, to be saved."""
+        job = self._job(given)
+        if job.then or job.state != "released":
+            raise InvalidChoice("nothing was written")
+        return _attached(job.written.read_bytes(), job.written.name, "application/octet-stream")
 
     def cancel(self, given: Form) -> Response:
         """End a release that has not drawn yet; one that has is whole, or not there."""
@@ -444,6 +534,7 @@ class Page:
             job.cancelled = True
             job.process.terminate()
             job.process.wait()
+            self._settle()
         return RedirectResponse("/", 303)
 
     # ------------------------------------------------------------------------------------- answers
@@ -491,7 +582,7 @@ class Page:
         estimate = getattr(source, "estimate", None)
         schema = None if estimate is None else estimate.schema
         told = defaultdict(str, {name: values[-1] for name, values in given.items()})
-        rows = answers.rows[:2000]
+        rows = answers.rows[:_MOST_ROWS]
         return self._page(
             "answers.html",
             Choices(),
@@ -503,6 +594,8 @@ class Page:
             given=told,
             query=urlencode([(k, v) for k, values in given.items() for v in values]),
             released=load_release(self.folder / name).promised,
+            forms=TABLE_FORMS if axes_of(source) else {},
+            pictures=schema.names if schema is not None and len(schema) > 3 else [""],
         )
 
     def picture(self, given: Form) -> Response:
@@ -515,7 +608,7 @@ class Page:
             return _svg(lambda: compared(title, labels, answers.rows, 0.95, as_given=ordered))
         if asked and asked[0].kind != "marginal":
             raise InvalidChoice("one number has no picture")
-        names = source.schema.names[:1] if len(source.schema) > 3 else ()
+        names = tuple(name for name in given.get("only", ()) if name in source.schema.names)
         return _svg(lambda: source.picture([AskedText("marginal", "", names)] if names else []))
 
     def download(self, given: Form) -> Response:
@@ -524,26 +617,34 @@ class Page:
         if form == "release":
             path = file_in(self.folder, name, RELEASES)
             return _attached(path.read_bytes(), name, "application/octet-stream")
-        _, _, answers = self._answers(given)
+        source, _, answers = self._answers(given)
         stem = name.removesuffix(RELEASES[0])
+        if form in TABLE_FORMS:
+            promised = load_release(self.folder / name).promised
+            with tempfile.TemporaryDirectory(dir=self._private.name) as folder:
+                path = Path(folder) / f"table.{form}"
+                published_answers(source, f"Released once, with {promised}.").save(path)
+                content = path.read_bytes()
+            return _attached(content, f"{stem}.{form}", "application/octet-stream")
         if form == "json":
             return _attached(answers.json().encode(), f"{stem}.json", "application/json")
         if form == "csv":  # which spreadsheets open: texts in it are no formulas
             return _attached(answers.csv(spreadsheet=True).encode(), f"{stem}.csv", "text/csv")
-        raise InvalidChoice("a file is csv, json or release")
+        raise InvalidChoice(f"a file is csv, json, {', '.join(TABLE_FORMS)} or release")
 
     def script(self, given: Form) -> Response:
         """The command as a script or notebook."""
         form = given.get("form", [""])[-1]
         work = Choices.of(given)
-        stem = work.written.removesuffix(RELEASES[0])
+        stem = work.written.removesuffix(work.ending)
         if form == "sh":
             text = f"#!/bin/sh\nset -e\n{work.shell(self.folder)}\n"
             return _attached(text.encode(), f"{stem}.sh", "text/x-shellscript")
         if form == "py":
-            return _attached(work.python(self.folder).encode(), f"{stem}.py", "text/x-python")
+            content = python(work, self.folder).encode()
+            return _attached(content, f"{stem}.py", "text/x-python")
         if form == "ipynb":
-            content = work.notebook(self.folder).encode()
+            content = notebook([python(work, self.folder), asking(work)]).encode()
             return _attached(content, f"{stem}.ipynb", "application/x-ipynb+json")
         raise InvalidChoice("a script is sh, py or ipynb")
 
@@ -567,10 +668,16 @@ class Page:
             if suffix == RELEASES[0]:
                 texts = _of_release(path)
             else:
-                texts = [self._run([verb, str(path)]).stdout for verb in ("explain", "audit")]
+                texts = [self._said(verb, path) for verb in ("explain", "audit")]
         # By the name that the person knows
         texts = [text.replace(str(path), name) for text in texts]
         return self._page("explain.html", Choices(), file=name, said=texts[0], audited=texts[1])
+
+    def _said(self, verb: str, path: Path) -> str:
+        """What a command says of a file."""
+        command, both = [sys.executable, "-m", "mechdesign", verb, str(path)], subprocess.STDOUT
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=both, check=False)
+        return done.stdout.decode("utf-8", "replace")
 
 
 def _of_release(path: Path) -> list[str]:
@@ -591,11 +698,21 @@ def _digits(number: float) -> str:
     return f"{number:,.{places}f}"
 
 
+def _people(text: str) -> str:
+    """A text of the library with the page's word for users."""
+    return re.sub(r"\b(users|respondents)\b", "people", text)
+
+
 def _svg(draw: Callable[[], Any]) -> Response:
     """A picture, as SVG."""
+    from matplotlib.text import Text as Written  # loads matplotlib
+
     buffer = BytesIO()
     with _DRAWING:
-        draw().savefig(buffer, format="svg")
+        figure = draw()
+        for text in figure.findobj(Written):
+            text.set_text(_people(text.get_text()))
+        figure.savefig(buffer, format="svg")
     return Response(buffer.getvalue(), media_type="image/svg+xml")
 
 

@@ -24,7 +24,7 @@ for (const radio of document.querySelectorAll("input[type=radio][data-shows]")) 
 
 // ---------------------------------------------------------------- predictions
 
-const part = document.getElementById("part");
+const part = document.getElementById("part"), busy = document.getElementById("busy");
 
 for (const form of document.querySelectorAll("form[data-part]")) {
   let waiting = 0, asked = 0;
@@ -33,9 +33,12 @@ for (const form of document.querySelectorAll("form[data-part]")) {
     const query = new URLSearchParams(new FormData(form));
     for (const own of ["token", "press", "error"]) query.delete(own);
     part.setAttribute("aria-busy", "true");
+    const late = setTimeout(() => { busy.hidden = false; }, 1000);
     const answer = await fetch(`${form.dataset.part}?${query}`);
     const text = await answer.text();
+    clearTimeout(late);
     if (number !== asked) return;
+    busy.hidden = true;
     part.innerHTML = text;
     part.removeAttribute("aria-busy");
     history.replaceState(null, "", `${location.pathname}?${query}`);

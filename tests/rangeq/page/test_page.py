@@ -11,18 +11,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import pandas as pd
 import pytest
 
-from frequency.schema import Categorical, Numeric, Schema, Text
+from frequency.schema import (
+    Boolean,
+    Categorical,
+    Dates,
+    MissingCode,
+    Numeric,
+    Ordinal,
+    Schema,
+    Text,
+)
 from mechdesign.accounting import Ledger
 from mechdesign.base import write_csv
 from mechdesign.cli import main
 from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
+from rangeq.page.schemas import form_of, schema_of_form
 from tests.browser import CHROMIUM, browser
 
 in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
@@ -85,15 +98,19 @@ class Client:
 
     def released(self, press: str = "0" * 32, **given: Any) -> str:
         """What the page says once a release is done."""
-        answer = self.post("/release", press=press, **given)
+        return self.followed(self.post("/release", press=press, **given))
+
+    def followed(self, answer: Answered) -> str:
+        """What the page says once what was begun is done."""
         assert answer.status == 303, answer.text
         end = time.monotonic() + 60
-        while "Reading the table" in (
-            text := self.ask(answer.headers["Location"], **self.own).text
-        ):
+        while True:
+            found = self.ask(answer.headers["Location"], **self.own)
+            answer = found if found.status == 303 else answer
+            if found.status != 303 and "Reading the table" not in found.text:
+                return found.text
             assert time.monotonic() < end
             time.sleep(0.1)
-        return text
 
 
 @pytest.fixture
@@ -213,22 +230,45 @@ def test_a_release_is_drawn_once_by_the_command_that_is_shown(page):
     assert words[0] == "mechdesign"
     assert words[-4:-2] == ["--ledger", "budget.json"]
     python = page.get("/script", form="py", **given).text
-    assert all(json.dumps(word) in python for word in words[1:])
+    assert "main(" not in python
     notebook = json.loads(page.get("/script", form="ipynb", **given).text)
     assert "".join(notebook["cells"][0]["source"]) == python
 
 
-def test_a_command_with_a_seed_draws_the_same(page, monkeypatch):
-    """What the page runs is the command: byte for byte."""
+@pytest.mark.parametrize("person", [{}, {"person": "word", "rows": "2"}])
+@pytest.mark.parametrize("ledger", ["", "budget.json"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "counts", "attribute": ["town", "age"]},
+        {"kind": "means", "number": "age", "by": "town"},
+        {"kind": "quantiles", "attribute": "age", "quantile": "0.25, 0.5"},
+        {"kind": "keys", "attribute": "word", "delta": "1e-3"},
+    ],
+)
+def test_command_and_python_with_a_seed_draw_the_same(page, monkeypatch, given, person, ledger):
+    """What the page runs is the command: all write the same, byte for byte."""
     monkeypatch.chdir(page.folder)
-    given = {"kind": "means", "number": "age", "by": "town", "out": "means", **GIVEN}
+    given = {**given, **person, "epsilon": "0.5", "out": "a", "ledger": ledger, **GIVEN}
+
+    def budget() -> None:
+        (page.folder / "budget.json").unlink(missing_ok=True)
+        Ledger.open(page.folder / "budget.json", epsilon=3, delta="0.1")
+
+    budget()
     words = shlex.split(page.get("/script", form="sh", **given).text.splitlines()[-1])[1:]
     python = page.get("/script", form="py", **given).text
     assert main([*words, "--seed", "3"]) == 0
-    first = (page.folder / "means.release").read_bytes()
-    seeded = python.replace('"curate"', '"curate", "--seed", "3", "--force"')
+    first = (page.folder / "a.release").read_bytes()
+    spent = [entry.epsilon for entry in Ledger.open(page.folder / "budget.json").entries]
+    assert len(spent) == bool(ledger)
+    budget()
+    (page.folder / "a.release").unlink()
+    assert python.count("rng = None") == 1
+    seeded = re.sub("rng = None.*", "import numpy; rng = numpy.random.default_rng(3)", python)
     subprocess.run([sys.executable, "-c", seeded], check=True, cwd=page.folder)
-    assert (page.folder / "means.release").read_bytes() == first
+    assert (page.folder / "a.release").read_bytes() == first
+    assert spent == [entry.epsilon for entry in Ledger.open(page.folder / "budget.json").entries]
 
 
 @pytest.mark.parametrize(
@@ -249,8 +289,10 @@ def test_every_question_is_predicted_released_and_answered(page, given, told):
     if given["kind"] in ("counts", "means"):
         drawn = page.get("/example.svg", people=300, **given, **GIVEN)
         assert drawn.headers["Content-Type"] == "image/svg+xml"
-    found = page.get("/privacy", people=300, error="2.5", **given, **GIVEN).text
-    assert "Find the epsilon" in found
+    for find in ("epsilon", "people"):
+        wanted = {"error": "0.8", "find": find}
+        found = page.get("/privacy", people=300, **wanted, **given, **GIVEN).text
+        assert re.search(r"0\.(79|80|8)\d* %", found)
     text = page.released(**given, **GIVEN, out="a")
     assert "A paragraph on method" in text, text
     released: Any = load_release(page.folder / "a.release")
@@ -258,6 +300,12 @@ def test_every_question_is_predicted_released_and_answered(page, given, told):
     assert isinstance(released, kinds.get(given["kind"], object))
     answers = page.get("/answers", file="a.release")
     assert (answers.status, "95 % interval" in answers.text) == (200, True)
+    if given["kind"] == "counts":
+        assert page.get("/download", file="a.release", form="px").text.startswith("CHARSET")
+        for form in ("xlsx", "sdmx.csv", "parquet"):
+            assert page.get("/download", file="a.release", form=form).status == 200
+    if given["kind"] == "quantiles":
+        assert page.get("/download", file="a.release", form="px").status == 400
     for form, kind in (("csv", "text/csv"), ("json", "application/json")):
         saved = page.get("/download", file="a.release", form=form)
         assert saved.headers["Content-Type"].startswith(kind)
@@ -296,20 +344,140 @@ def test_columns_are_described_by_hand(page):
     schema = Schema.load(page.folder / "people 2.toml")
     assert schema["town"] == Categorical("town", ["Nord", EVIL], missing="item")
     assert schema["age"] == SCHEMA["age"]
-    for wrong, said in (
-        ({}, "describe one column"),
-        ({"kind:1": "whole", "low:1": "a", "high:1": "9"}, "is a number"),
-        ({"kind:1": "number", "low:1": "3", "high:1": "2"}, "not above it"),
-        ({"kind:0": "labels"}, "has two labels or more"),
-        ({"kind:0": "labels", "labels:0": "Nord, Ost"}, "has two labels or more"),
-        ({"kind:1": "whole", "low:1": "0.5", "high:1": "9"}, "are whole numbers"),
-        ({"kind:1": "number", "low:1": "0,5", "high:1": "9", "bins:1": "1.5"}, "whole number of"),
-        ({"kind:0": "dogs"}, "choose what town holds"),
+    for wrong, field, said in (
+        ({}, "kind:0", "describe one column"),
+        ({"kind:1": "whole", "low:1": "a", "high:1": "9"}, "low:1", "is a number"),
+        ({"kind:1": "number", "low:1": "3", "high:1": "2"}, "kind:1", "not above it"),
+        ({"kind:0": "labels"}, "labels:0", "has two labels or more"),
+        ({"kind:0": "labels", "labels:0": "Nord, Ost"}, "labels:0", "has two labels or more"),
+        ({"kind:1": "whole", "low:1": "0.5", "high:1": "9"}, "low:1", "are whole numbers"),
+        ({"kind:1": "number", "low:1": "0,5", "high:1": "9", "bins:1": "1.5"}, "bins:1", "whole"),
+        ({"kind:1": "number", "edges:1": "1; 3; 2"}, "kind:1", "must ascend"),
+        ({"kind:1": "whole", "edges:1": "1; 2.5"}, "edges:1", "are whole numbers"),
+        ({"kind:1": "dates", "first:1": "x", "last:1": "2020-01-01"}, "kind:1", "are dates"),
+        ({"kind:0": "dogs"}, "kind:0", "choose what town holds"),
+        ({"kind:0": "kept"}, "kind:0", "choose what town holds"),
     ):
         answer = page.post("/schema", table="people.csv", **wrong)
         assert (answer.status, said in answer.text) == (400, True)
-    drafted = page.post("/schema", table="people.csv", public="yes")
-    assert "people+3.toml" in drafted.headers["Location"]
+        # Beside the field, which has the focus, and all that was written is still there
+        described = r'aria-invalid="true" aria-describedby="wrong" autofocus'
+        assert re.search(rf'name="{field}"[^>]*{described}', answer.text)
+        assert answer.text.count('id="wrong"') == 1
+        for text in wrong.values():
+            assert text in answer.text or text in ("dogs", "kept")
+    assert not (page.folder / "people 3.toml").exists()
+
+
+ATTRIBUTES = [
+    Categorical("town", ["Nord", "Ost"], missing="item", missing_codes=[99, "97:98", ".a"]),
+    Ordinal("town", ["low", "high"], unit="grade", title="How high?", outside="item"),
+    Numeric("town", [0, 0.5, 18, 65.25], unit="EUR", outside="clip", heaps=[10.0]),
+    Numeric("town", [0, 5, 100], whole=True, missing="skip"),
+    Numeric("town", low=1, high=1e6, bins=12, spacing="logarithmic"),
+    Numeric("town", low=-5, high=120, whole=True, bins=7, thousands=",", outside="item"),
+    Numeric(
+        "town",
+        low=0,
+        high=9,
+        whole=True,
+        missing="item",
+        missing_codes=[
+            MissingCode(98, "refused", "skip"),
+            MissingCode(-1.5, "no = none"),
+            97,
+        ],
+    ),
+    Dates("town", "2013-01-01", "2013-12-31", "month", date_format=["%d.%m.%Y"]),
+    Boolean("town", true=["ja", 1], false=["nein", 2], title="Smokes?"),
+    Text("town", bytes=12, missing="item", outside="refuse"),
+    Categorical("town", ["two\nlines", " blank "]),  # which no form has
+]
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda one: f"{one.kind} {one.size}")
+def test_a_description_that_is_opened_again_is_what_was_said(attribute):
+    form = form_of(attribute)
+    given = {f"{what}:0": [text] for what, text in form.fields.items()}
+    schema = schema_of_form([form], given, Schema([attribute]))
+    assert schema == Schema([attribute])
+    assert (form.fields["kind"] == "kept") == ("two\nlines" in getattr(attribute, "labels", ()))
+    # A change is taken, and leaves all else
+    if form.fields["kind"] in ("whole", "labels"):
+        changed = {**given, "missing:0": ["item"], "unit:0": ["steps"]}
+        (found,) = schema_of_form([form], changed, Schema([attribute]))
+        assert found == replace(attribute, missing="item", unit="steps")
+
+
+def test_what_was_said_is_changed_in_its_place(page):
+    shown = page.get("/describe", **GIVEN).text
+    assert re.search(r'name="low:1" value="0"', shown)
+    assert re.search(r'name="unit:1" value="years"', shown)
+    assert '<option value="labels" selected>' in shown
+    fields = {f"{w}:{k}": t for k, a in enumerate(SCHEMA) for w, t in form_of(a).fields.items()}
+    page.post("/schema", **GIVEN, **fields)
+    assert Schema.load(page.folder / "people.toml") == SCHEMA
+    answer = page.post("/schema", **GIVEN, **fields | {"high:1": "12"}, kind="means", number="age")
+    assert "schema=people.toml" in answer.headers["Location"]
+    assert "number=age" in answer.headers["Location"]  # what was chosen stays
+    changed = Schema.load(page.folder / "people.toml")
+    age: Any = SCHEMA["age"]
+    assert changed["age"] == replace(age, high=12, bins=0)
+    # But not if something was released by it that it would not describe any more
+    page.released(kind="counts", attribute="age", out="ages", **GIVEN)
+    answer = page.post("/schema", **GIVEN, **fields | {"high:1": "13"})
+    assert "schema=people+2.toml" in answer.headers["Location"]
+    assert Schema.load(page.folder / "people.toml") == changed
+    answer = page.post("/schema", **GIVEN, **fields | {"high:1": "12", "missing:0": "item"})
+    assert "schema=people.toml" in answer.headers["Location"]
+
+
+def test_a_draft_is_looked_through_before_it_is_kept(page):
+    (page.folder / "people.csv").write_text(
+        "town,age,word\n" + "".join(f"Nord,{k % 5 * 10},x\nOst,99,y{k}\n" for k in range(300))
+    )
+    assert page.post("/draft", press="5" * 32, table="people.csv").status == 400
+    answer = page.post("/draft", press="5" * 32, table="people.csv", public="yes")
+    text = page.followed(answer)
+    assert "codes of missing values" in text
+    assert "look at age" in text
+    assert sorted(path.name for path in page.folder.glob("*.toml")) == ["people.toml"]
+    fields = dict(re.findall(r'name="(\w+:\d+)" value="([^"]*)"', text))
+    fields |= {"kind:0": "labels", "labels:0": "Nord\nOst", "kind:1": "whole", "codes:1": "99"}
+    kept = page.post("/schema", table="people.csv", draft="5" * 32, **fields)
+    assert kept.headers["Location"].endswith("people+2.toml")
+    schema = Schema.load(page.folder / "people 2.toml")
+    assert schema.public_source == "people.csv, which was declared public"
+    assert schema["age"].missing_codes == (99,)
+    assert page.get(f"/job/{'5' * 32}/file").status == 400
+
+
+def test_files_say_what_their_columns_hold_and_no_row_is_read(page, monkeypatch):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"q1": [1.0, 2.0, 9.0], "q2": [18.0, 40.0, 99.0]})
+    pyreadstat.write_sav(
+        frame,
+        str(page.folder / "survey.sav"),
+        column_labels={"q1": f"How {EVIL}?", "q2": "Age"},
+        variable_value_labels={"q1": {1.0: "well", 2.0: "badly", 9.0: "no answer"}},
+        missing_ranges={"q1": [9.0], "q2": [{"lo": 97.0, "hi": 99.0}]},
+        variable_measure={"q1": "ordinal"},
+    )
+    text = page.get("/describe", table="survey.sav").text
+    assert "How &lt;script&gt;" in text
+    assert re.search(r'name="labels:0"[^>]*>well\nbadly</textarea>', text)
+    assert re.search(r'name="codes:0"[^>]*>9 = no answer</textarea>', text)
+    assert re.search(r'name="codes:1"[^>]*>97:99</textarea>', text)
+    assert '<option value="order" selected>' in text
+    fields = {"kind:0": "order", "labels:0": "well\nbadly", "codes:0": "9 = no answer"}
+    fields |= {"missing:0": "item", "kind:1": "whole", "low:1": "0", "high:1": "96"}
+    page.post("/schema", table="survey.sav", **fields, **{"codes:1": "97:99", "missing:1": "skip"})
+    given = {"table": "survey.sav", "schema": "survey.toml", "epsilon": "9"}
+    text = page.released(kind="counts", attribute="q1", **given)
+    assert "A paragraph on method" in text, text
+    released: Any = load_release(page.folder / "survey counts.release")
+    assert released.estimate.schema["q1"].item_labels == ("well", "badly", "missing")
+    assert released.estimate.schema["q1"].title == f"How {EVIL}?"
 
 
 @pytest.mark.parametrize(
@@ -333,8 +501,13 @@ def test_columns_are_described_by_hand(page):
         ({"attribute": "age", "people": "many"}, "a whole number"),
         ({"attribute": "age", "person": "dogs"}, "no column dogs"),
         ({"attribute": "age", "person": "word", "rows": "0"}, "rows of a person"),
-        ({"attribute": "age", "error": "-1"}, "a number above 0"),
-        ({"attribute": "age", "error": "1e-9"}, "no epsilon"),
+        ({"attribute": "age", "error": "-1", "find": "epsilon"}, "a number above 0"),
+        ({"attribute": "age", "error": "1e-9", "find": "epsilon"}, "no epsilon"),
+        ({"attribute": "age", "error": "1e-9", "find": "people"}, "no number of people"),
+        ({"kind": "perturbed", "attribute": "town", "noise": "0"}, "from 1 to 20"),
+        ({"kind": "perturbed", "attribute": "town", "person": "word"}, "one row for each"),
+        ({"kind": "means", "number": "age", "trust": "nobody"}, "devices are asked"),
+        ({"attribute": "age", "trust": "dogs"}, "choose a question"),
     ],
 )
 def test_wrong_choices_are_told_and_draw_nothing(page, given, said):
@@ -472,5 +645,6 @@ def test_what_stands_in_the_boxes_is_released_and_another_name_is_proposed(page)
     assert load_release(page.folder / "people counts.release").promised.startswith("epsilon 0.25")
     shown = page.get("/privacy", kind="counts", attribute="age", **GIVEN).text
     assert 'value="people counts 2"' in shown
-    assert "people counts.release: epsilon 0.25 for each row" in shown
+    said = rf"people counts.release, of {date.today()}: epsilon 0.25 for each row"
+    assert said in shown
     assert "people counts.release" in page.get("/").text

@@ -1,0 +1,314 @@
+"""Predictions: how far off answers would be, and what they would look like, by no table.
+
+All of it follows from the choices: an error that depends on the people is that of people who are
+spread evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product, starmap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from frequency.planning.survey_plan import plan_survey
+from frequency.schema import Attribute, Numeric, Schema, Text
+from frequency.schema.attribute import ItemAttribute
+from mechdesign import Privacy, plan
+from mechdesign.base import brief, listed
+from mechdesign.perturbation import Disclosure, PerturbationTable, design_perturbation
+from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
+from rangeq.central.choice import usual_task
+from rangeq.central.inputs import cells_along
+from rangeq.cli.answering import MOST_DRAWN, AnswerRow, AskedText, EstimateSource, compared
+from rangeq.page.choices import MOST_EPSILON, MOST_PEOPLE, Choices, InvalidChoice, pointed
+
+_SHOWN_PEOPLE = 1000  # of a picture of means, before they are as many as are expected
+
+
+class PredictedAnswer(NamedTuple):
+    """An answer that people will ask for, and its standard error."""
+
+    what: str
+    error: float  # standard, or root mean square
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.error:.4g} {self.unit}"
+
+
+class Prediction(NamedTuple):
+    """Predicted errors of the chosen mechanism, and of others."""
+
+    answers: Sequence[PredictedAnswer]
+    others: Sequence[tuple[str, float, bool]]  # name, error, and whether it is chosen
+    mechanism: Any  # None of keys
+    error_is: str
+    lines: Sequence[str] = ()
+
+
+def predicted(work: Choices, folder: Path) -> Prediction:
+    """Return the errors of answers, which follow from the choices, and never from the table."""
+    schema, epsilon, delta = work.asked(folder), work.loss, work.failure
+    if work.trust == "nobody":
+        return _of_devices(work.task(schema), schema, epsilon, work.expected)
+    if work.kind == "perturbed":
+        return _of_keys(*work.rules, epsilon)
+    particular: Any = work.fractions if work.kind == "quantiles" else None
+    if work.kind == "means":
+        particular = (len(work.number), work.expected)
+    return _predicted(work.kind, schema, (epsilon, delta, work.most), particular)
+
+
+@lru_cache(maxsize=64)
+def _of_devices(task: str, schema: Schema, epsilon: Fraction, people: int) -> Prediction:
+    found = plan_survey(task, schema, n=people, epsilon=epsilon)
+    what, _, _ = found.expectation.partition(":\n")[0].partition(" errs ")
+    name = found.chosen.name
+    what = what.removeprefix(f"{name}: ")
+    if not math.isfinite(found.chosen.error) or what == found.expectation:
+        what = "the rarest value that is found"
+    told = [
+        (each.name, people * float(each.error), each is found.chosen)
+        for each in found.plan.candidates
+    ]
+    answers = [PredictedAnswer(what, people * float(found.chosen.error), "people")]
+    of = found.plan.task.error_is
+    return Prediction(answers, told, found, f"{of}, in people", [found.expectation])
+
+
+@lru_cache(maxsize=16)
+def _of_keys(largest: int, noise: int, blocked: int, epsilon: Fraction) -> Prediction:
+    given: dict[str, Any] = {"blocked": blocked, "keep_zeros": True} if blocked else {}
+    design = design_perturbation(
+        largest, noise=noise, objective="delta", epsilon=epsilon, protected=1, **given
+    )
+    table = design.table
+    errors = [math.sqrt(table.variance(count)) for count in range(largest + 1)]
+    answers = [
+        PredictedAnswer(f"a count of {largest} or more", errors[-1], "people"),
+        PredictedAnswer("any count, at the most", max(errors), "people"),
+    ]
+    delta = brief(design.certificate.value, 3)
+    lines = [
+        f"One cell keeps epsilon {brief(epsilon)} but for a delta of {delta}, the least there can"
+        " be; that a cell is empty may be seen. Several cells of one person tell more.",
+        *(" ".join(part.split()) for part in Disclosure(table, protected=1).words.split("\n\n")),
+    ]
+    return Prediction(answers, (), table, "standard error", lines)
+
+
+@lru_cache(maxsize=64)
+def _predicted(
+    kind: str, schema: Schema, loss: tuple[Fraction, Fraction | None, int], particular: Any
+) -> Prediction:
+    epsilon, delta, rows = loss
+    if kind == "keys":
+        assert delta is not None
+        rules = key_rules(epsilon, delta, rows)
+        answers = [PredictedAnswer("the number of people of a value", rules[0].deviation, "people")]
+        others = [(rule.kind, rule.deviation, rule is rules[0]) for rule in rules]
+        return Prediction(answers, others, None, "standard error, in people", [*map(str, rules)])
+    if kind == "means":
+        number, people = particular
+        sums = GroupedSums(schema, number)
+        mechanism = sums.mechanism(for_each_row(Privacy.from_epsilon(epsilon), rows))
+        users, *totals = sums.standard_errors(mechanism)
+        answers = [PredictedAnswer(*users[:2], "people"), *starmap(PredictedAnswer, totals)]
+        # If they are spread evenly over the groups, and their mean is in the middle of the bounds
+        each = people / math.prod(sums.sizes[: len(sums.groups)])
+        of = " of a group" if sums.groups else ""
+        answers += [
+            PredictedAnswer(
+                f"the mean of {name}{of}, of {each:.0f} people",
+                sums.error_of_mean(mechanism, name, each),
+                sums[name].unit,
+            )
+            for name in sums.added
+        ]
+        lines = [
+            "Of means in the middle of the bounds; at one of them the error is 1.4 times that."
+        ]
+        return Prediction(answers, (), mechanism, "standard error", lines)
+    quantiles = kind == "quantiles"
+    asked = {"q": particular} if quantiles else {}
+    found = plan(usual_task(schema, quantiles), schema, epsilon=epsilon / rows, **asked)
+    told = [(each.name, float(each.error), each is found.best) for each in found.candidates]
+    answers = [PredictedAnswer("the rank of a quantile", float(found.best.error), "people")]
+    if kind == "counts":
+        answers = list(_of_attributes(schema, found.best.protocol))
+    return Prediction(answers, told, found.best.protocol, found.task.error_is)
+
+
+def reaching(work: Choices, folder: Path, error: str, find: str) -> Choices:
+    """Return the same with the epsilon, or the people, of which an answer errs by so much."""
+    try:
+        wanted = float(pointed(error.strip().removesuffix("%"))) / 100
+    except ValueError:
+        wanted = math.nan
+    if not (math.isfinite(wanted) and wanted > 0):
+        raise InvalidChoice("the error that is wanted is a number above 0", "error")
+    beyond = f"no epsilon up to {MOST_EPSILON} reaches this error"
+    if find == "people":
+        beyond = f"no number of people up to {MOST_PEOPLE} reaches this error"
+
+    def share(found: Choices) -> float:
+        return predicted(found, folder).answers[0].error / found.expected
+
+    # Errors are nearly in proportion to a power of either, so that few steps find it
+    found, power = work if find == "people" else replace(work, epsilon="1"), 1.0
+    for _ in range(8):
+        reached = share(found)
+        if abs(reached / wanted - 1) < 0.01:
+            break
+        if find == "people":
+            power = 0.5 if work.trust == "nobody" else 1.0
+            people = math.ceil(found.expected * (reached / wanted) ** (1 / power))
+            if not math.isfinite(reached) or people > MOST_PEOPLE:
+                raise InvalidChoice(beyond, "error")
+            found = replace(found, people=str(max(people, 1)))
+            continue
+        epsilon = float(found.loss) * reached / wanted
+        if not 1e-4 <= epsilon <= float(MOST_EPSILON):
+            raise InvalidChoice(beyond, "error")
+        found = replace(found, epsilon=f"{epsilon:.3g}")
+    return found
+
+
+def example(work: Choices, folder: Path, name: str = "") -> Any:
+    """Return the picture of an answer about people who are spread evenly."""
+    if name not in ("", *work.asked(folder).names):
+        raise InvalidChoice("nothing is drawn of this question")
+    if work.kind == "perturbed":
+        return _perturbed(work, folder)
+    estimate = _estimated(work, folder)
+    if estimate is None:
+        raise InvalidChoice("nothing is drawn of this question")
+    source = EstimateSource("an example", estimate, 0.95)
+    names = (name,) if name else ()
+    return source.picture(
+        [AskedText("marginal", "", names)] if names and not estimate.numbers else []
+    )
+
+
+def drawn(work: Choices, schema: Schema) -> list[str]:
+    """The columns of which there is a picture each; [""]: one of all; none: no picture."""
+    if work.kind in ("quantiles", "keys") and (work.trust != "nobody" or work.kind == "keys"):
+        return []
+    if work.trust == "nobody":
+        return [""] if len(schema) == 1 else []
+    if work.kind == "perturbed":
+        few = all(not isinstance(each, Text) for each in schema)
+        return [""] if few and math.prod(schema.sizes) <= MOST_DRAWN else []
+    return [""] if work.kind == "means" or len(schema) <= 2 else [*schema.names]
+
+
+def _perturbed(work: Choices, folder: Path) -> Any:
+    """Counts of people who are spread evenly, with noise as each of them may have it."""
+    schema, table = work.asked(folder), predicted(work, folder).mechanism
+    assert isinstance(table, PerturbationTable)
+    sizes = cells_along(schema)
+    number = math.prod(sizes)
+    if number > MOST_DRAWN:
+        raise InvalidChoice("nothing is drawn of so many cells")
+    counts = np.diff(np.arange(number + 1) * work.expected // number)
+    keys = np.random.default_rng(1).random(number)
+    noisy = [_drawn(table, int(n), key) for n, key in zip(counts, keys, strict=True)]
+    labels = [", ".join(each) for each in product(*(a.item_labels for a in _items(schema)))]
+    rows = []
+    for label, true, value in zip(labels, counts.tolist(), noisy, strict=True):
+        width = 1.96 * math.sqrt(table.variance(true))
+        rows.append(AnswerRow(label, value, width, value - width, value + width, "people"))
+    return compared(f"counts by {listed(schema.names)}", labels, rows, 0.95, as_given=True)
+
+
+def _drawn(table: PerturbationTable, count: int, key: float) -> int:
+    """A count with the noise at a place in 0 .. 1 of its keys."""
+    law = table.law(count)
+    shares = np.cumsum([float(Fraction(many, table.keys)) for many in law.values()])
+    return count + [*law][min(int(np.searchsorted(shares, key)), len(law) - 1)]
+
+
+def _items(schema: Schema) -> list[ItemAttribute]:
+    return [attribute for attribute in schema if isinstance(attribute, ItemAttribute)]
+
+
+def _estimated(work: Choices, folder: Path) -> Any:
+    """An estimate such as a release would have of people who are spread evenly."""
+    schema, rng = work.asked(folder), np.random.default_rng(1)
+    people, mechanism = work.expected, predicted(work, folder).mechanism
+    told: dict[str, Any] = {}
+    counts: Any
+    if "" not in drawn(work, schema) and len(schema) < 3:
+        return None
+    if work.trust == "nobody":
+        counts = np.diff(np.arange(schema.sizes[0] + 1) * people // schema.sizes[0])
+        return mechanism.survey.estimate(mechanism.survey.simulate(counts, rng))
+    if work.kind == "means":
+        sums = GroupedSums(schema, len(work.number))
+        few = sums.count([_spread(schema, rng)], mechanism)
+        times = max(people // _SHOWN_PEOPLE, 1)
+        tables = {view: table * times for view, table in few.tables.items()}
+        counts, told = MarginalCounts(few.sizes, tables, few.parts), {"sums": sums}
+    else:
+        sizes = cells_along(schema)
+        # Nearly as many in each; where there are more cells than people, in cells at random
+        number = math.prod(sizes)
+        counts = np.full(number, people // number)
+        counts[rng.choice(number, people % number, replace=False)] += 1
+        counts = counts.reshape(sizes)
+    return Release.draw(schema, mechanism, counts, rng, **told).estimate
+
+
+def statement(work: Choices, folder: Path) -> str:
+    """Return a paragraph on method, for who publishes the answers."""
+    whom = f"one person, of whom up to {work.most} rows count" if work.person else "one row"
+    loss = f"epsilon {brief(work.loss)}"
+    if work.failure is not None:
+        loss += f" and delta {brief(work.failure)}"
+    names = work.asked(folder).names
+    what = f"the column {names[0]}" if len(names) == 1 else f"the columns {listed(names)}"
+    errors = "; ".join(str(answer) for answer in predicted(work, folder).answers)
+    bias = " and answers are without bias" if work.kind in ("counts", "means") else ""
+    return (
+        f"The numbers were released with differential privacy, {loss}, with respect to {whom}"
+        f" more or less, by mechdesign, which read {what} of the table, as {work.schema}"
+        f" describes them in public. Noise was drawn once{bias}. Standard errors: {errors}."
+        " They do not include errors of the table itwork."
+    )
+
+
+def _of_attributes(schema: Schema, mechanism: Any) -> Iterator[PredictedAnswer]:
+    """The number of people of one item of each attribute, and in half of an ordered one."""
+    for place, attribute in enumerate(schema):
+        first = np.zeros((len(schema), 1), dtype=np.int64)
+        last = np.array(schema.sizes, dtype=np.int64)[:, None] - 1
+        bins = getattr(attribute, "bins", attribute.size)
+        first[place], last[place] = bins // 2, bins // 2
+        error = math.sqrt(float(mechanism.errors.variance(first, last)[0]))
+        yield PredictedAnswer(f"people of one {attribute.name}", error, "people")
+        if attribute.ordered and bins > 2:
+            first[place], last[place] = bins // 4, bins // 4 + bins // 2 - 1
+            error = math.sqrt(float(mechanism.errors.variance(first, last)[0]))
+            yield PredictedAnswer(f"people in half of {attribute.name}", error, "people")
+
+
+def _spread(schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
+    """Rows of people whose values are spread evenly."""
+
+    def column(attribute: Attribute) -> Any:
+        if isinstance(attribute, Numeric):
+            low, high = map(float, attribute.bounds)
+            values = rng.uniform(low, high, _SHOWN_PEOPLE)
+            return np.rint(values) if attribute.whole else values
+        assert isinstance(attribute, ItemAttribute)
+        items = rng.integers(0, attribute.bins, _SHOWN_PEOPLE).tolist()
+        return [attribute.item_labels[item] for item in items]
+
+    return {attribute.name: column(attribute) for attribute in schema}
