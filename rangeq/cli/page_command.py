@@ -48,14 +48,14 @@ def run_page(options: argparse.Namespace) -> None:
         listening.bind(("127.0.0.1", port))
         listening.listen()  # whoever comes before the server has begun waits
         page = Page(folder, listening.getsockname()[1])
-        print(page.address, flush=True)
-        if not options.no_browser:
-            webbrowser.open(page.address)
-        settings = uvicorn.Config(
-            page, log_level="error", access_log=False, server_header=False, ws="none"
-        )
         try:
+            settings = uvicorn.Config(
+                page, log_level="error", access_log=False, server_header=False, ws="none"
+            )
+            print(page.address, flush=True)
             with suppress(KeyboardInterrupt):  # which is how it ends
+                if not options.no_browser:
+                    webbrowser.open(page.address)
                 uvicorn.Server(settings).run([listening])
         finally:
             page.close()

@@ -31,7 +31,7 @@ def axes_of(source: Source) -> dict[str, list[str]]:
     return axes if 0 < len(names) <= estimate.joined and 1 < number <= _MOST_CELLS else {}
 
 
-def published_answers(source: Source, statement: str) -> PublishedTable:
+def published_table(source: Source, statement: str) -> PublishedTable:
     """Return the numbers of users in all cells, with their errors and intervals.
 
     Parameters

@@ -30,7 +30,7 @@ from rangeq.cli.answering import (
     compared,
 )
 from rangeq.cli.collected import COLLECTED, Source, source_of
-from rangeq.cli.published_answers import ENDINGS, published_answers
+from rangeq.cli.published_answers import ENDINGS, published_table
 
 _QUESTIONS = """Every --where is a question of its own; its conditions are joined by " and ".
 
@@ -159,7 +159,7 @@ def _publish(options: argparse.Namespace, source: Source) -> None:
     if given is not None:
         raise ValueError(f"a table of {options.out.suffix} has all cells, and no questions beside")
     statement = f"Answers of mechdesign from {printable(options.collected.name)}."
-    published_answers(source, statement).save(options.out)
+    published_table(source, statement).save(options.out)
     say(f"wrote {options.out}")
 
 

@@ -181,7 +181,7 @@ def reaching(work: Choices, folder: Path, error: str, find: str) -> Choices:
     return found
 
 
-def example(work: Choices, folder: Path, name: str = "") -> Any:
+def pictured(work: Choices, folder: Path, name: str = "") -> Any:
     """Return the picture of an answer about people who are spread evenly."""
     if name not in ("", *work.asked(folder).names):
         raise InvalidChoice("nothing is drawn of this question")

@@ -52,7 +52,7 @@ from rangeq.cli.answering import (
     compared,
 )
 from rangeq.cli.collected import source_of
-from rangeq.cli.published_answers import axes_of, published_answers
+from rangeq.cli.published_answers import axes_of, published_table
 from rangeq.page.choices import (
     KINDS,
     RELEASES,
@@ -64,7 +64,7 @@ from rangeq.page.choices import (
     files_in,
 )
 from rangeq.page.example import example_table
-from rangeq.page.predictions import drawn, example, predicted, reaching, statement
+from rangeq.page.predictions import drawn, pictured, predicted, reaching, statement
 from rangeq.page.programs import asking, notebook, python
 from rangeq.page.schemas import ColumnForm, blank_form, form_of, schema_of_form, told_in
 
@@ -455,7 +455,7 @@ class Page:
     def example(self, given: Form) -> Response:
         """A picture of what an answer would look like, of people who are spread evenly."""
         work, name = Choices.of(given), given.get("of", [""])[-1]
-        return _svg(lambda: example(work, self.folder, name))
+        return _svg(lambda: pictured(work, self.folder, name))
 
     # ------------------------------------------------------------------------------------- release
 
@@ -623,7 +623,7 @@ class Page:
             promised = load_release(self.folder / name).promised
             with tempfile.TemporaryDirectory(dir=self._private.name) as folder:
                 path = Path(folder) / f"table.{form}"
-                published_answers(source, f"Released once, with {promised}.").save(path)
+                published_table(source, f"Released once, with {promised}.").save(path)
                 content = path.read_bytes()
             return _attached(content, f"{stem}.{form}", "application/octet-stream")
         if form == "json":

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import frequency
@@ -37,11 +38,12 @@ from frequency import (
 from frequency.exceptions import UnknownVariance
 from frequency.schema import least_squares
 from frequency.storage import load_aggregate, save_aggregate, save_protocol, write_reports
-from mechdesign import ZCDP, tables
+from mechdesign import ZCDP, Privacy, tables
 from mechdesign.cli import main
 from rangeq import Between, HaarHRR
 from rangeq.central import (
     CentralFlat,
+    GroupedSums,
     QuantileRelease,
     Regions,
     Release,
@@ -50,6 +52,8 @@ from rangeq.central import (
     workload_optimal,
 )
 from rangeq.cli.answering import HEADINGS, AnswerList, AnswerRow
+from rangeq.cli.collected import source_of
+from rangeq.cli.published_answers import published_table
 
 AGE = Numeric("age", low=0, high=31, whole=True, unit="years", missing="item")
 DELAY = Numeric("delay", [-60, 0, 15, 60, 600], unit="minutes")
@@ -828,6 +832,38 @@ def test_a_release_carries_its_schema(released):
         0,
         *[True] * 3,
     )
+
+
+@pytest.mark.parametrize("ending", [".px", ".sdmx.csv", ".xlsx", ".parquet"])
+def test_all_cells_are_a_table_of_an_office(released, tmp_path, ending):
+    schema = Schema([AGE, SEX])
+    out = tmp_path / f"cells{ending}"
+    (code, _, _), estimate = released(schema, "--out", out)
+    assert code == 0
+    source = source_of(tmp_path / "people.release", None)
+    told = published_table(source, "s").numbers
+    answer = estimate.cells(("age", "sex"))
+    np.testing.assert_allclose(told["estimate"], np.ravel(answer.value))
+    np.testing.assert_allclose(told["standard error"], np.sqrt(np.ravel(answer.variance)))
+    if ending == ".parquet":
+        frame = pd.read_parquet(out)
+        assert [*frame.columns] == ["age", "sex", "estimate", "standard error", "low", "high"]
+        np.testing.assert_allclose(frame["estimate"], np.ravel(answer.value))
+    else:
+        assert out.stat().st_size > 500
+    (code, _, err), _ = released(schema, "--where", "age 3", "--out", tmp_path / f"b{ending}")
+    assert (code, "no questions beside" in err) == (2, True)
+    assert not (tmp_path / f"b{ending}").exists()
+
+
+def test_sums_alone_are_no_table_of_counts(tmp_path, capsys):
+    pay = Schema([Numeric("pay", low=0, high=10, bins=5)])
+    sums = GroupedSums(pay)
+    mechanism = sums.mechanism(Privacy.from_epsilon(1))
+    counts = sums.count([{"pay": [5.0] * 50}], mechanism)
+    Release.draw(pay, mechanism, counts, sums=sums).save(tmp_path / "pay.release")
+    code, _, err = run(capsys, "query", tmp_path / "pay.release", "--out", tmp_path / "a.px")
+    assert (code, "counted together" in err) == (2, True)
 
 
 def test_a_number_of_users_that_noise_made_negative_is_0(tmp_path, capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import http.client
 import json
 import re
@@ -21,6 +23,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pandas as pd
 import pytest
 
+import rangeq.page
 from frequency.schema import (
     Boolean,
     Categorical,
@@ -37,6 +40,7 @@ from mechdesign.cli import main
 from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
 from rangeq.page.schemas import form_of, schema_of_form
 from tests.browser import CHROMIUM, browser
+from tests.killing import killed
 
 in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
@@ -142,7 +146,10 @@ GIVEN = {"table": "people.csv", "schema": "people.toml"}
 
 def test_nobody_else_comes_in(page):
     assert page.ask("/").status == 403
-    for path in ("/answers", "/static/page.css", "/describe?table=people.csv"):
+    for path in (
+        *("/answers", "/static/page.css", "/describe?table=people.csv", f"/job/{'0' * 32}/file"),
+        *("/example.svg", "/download?file=a.release&form=px", "/script?form=py"),
+    ):
         assert page.ask(path).status == 403
         assert page.ask(path, Cookie=f"mechdesign-{page.port}=wrong").status == 403
     assert page.ask("/?key=wrong").status == 403
@@ -165,6 +172,12 @@ def test_forms_of_others_change_nothing(page):
     for body in ("", "token=wrong", "token="):
         assert page.ask("/example", "POST", body, **page.own, Origin=page.origin).status == 403
     assert page.ask("/example", **page.own).status == 405
+    for path in ("/draft", "/schema", "/release", "/privacy", f"/job/{'0' * 32}/cancel"):
+        for headers in ({}, {"Origin": "http://evil.example"}):
+            assert (
+                page.ask(path, "POST", "token=" + page.token, **page.own, **headers).status == 403
+            )
+        assert page.ask(path, "POST", "table=x", **page.own, Origin=page.origin).status == 403
     large = b"x" * ((1 << 20) + 1)
     assert page.ask("/example", "POST", large, **page.own, Origin=page.origin).status == 413
     assert not (page.folder / "example people.csv").exists()
@@ -200,8 +213,17 @@ def test_pages_load_nothing_of_others_and_labels_are_no_markup(page):
 def test_no_file_is_read_outside_of_the_folder(page, name):
     answer = page.get("/describe", table=name)
     assert (answer.status, "no such file" in answer.text) == (400, True)
-    answer = page.get("/download", file=name, form="release")
+    for form in ("release", "px", "xlsx", "../x.px"):
+        answer = page.get("/download", file=name, form=form)
+        assert (answer.status, "no such file" in answer.text) == (400, True)
+    answer = page.get("/question", table="people.csv", schema=name)
+    assert answer.status == (200 if name == "people.toml" else 400)
+    answer = page.post("/schema", table=name, schema="people.toml")
     assert (answer.status, "no such file" in answer.text) == (400, True)
+    answer = page.post("/draft", press="5" * 32, table=name, public="yes")
+    assert (answer.status, "no such file" in answer.text) == (400, True)
+    for press in ("..", "0" * 32, "people.csv"):
+        assert page.get(f"/job/{press}/file").status in (400, 404)
     for out in ("../x", "a/b", ".x", "x\ny", "-" * 200):
         said = page.post(
             "/release", press="1" * 32, kind="counts", attribute="town", out=out, **GIVEN
@@ -312,6 +334,114 @@ def test_every_question_is_predicted_released_and_answered(page, given, told):
         assert "attachment" in saved.headers["Content-Disposition"]
     if given["kind"] != "quantiles":
         assert "<svg" in page.get("/answers.svg", file="a.release").text
+
+
+PERTURBED = {"kind": "perturbed", "attribute": ["town", "age"], "out": "p", **GIVEN}
+ASKED = {"trust": "nobody", "attribute": "age", "people": "300", "out": "q", **GIVEN}
+
+
+def test_a_perturbation_table_is_designed_and_applied(page):
+    shown = page.get("/privacy", **PERTURBED).text
+    assert "a count of 10 or more" in shown
+    assert "the least there can be" in shown
+    assert "times as likely" not in shown  # which no epsilon promises here
+    assert page.get("/example.svg", **PERTURBED).text.count("Nord, 3") == 1
+    narrow = page.get("/predicted", **PERTURBED, noise="2", epsilon="3").text
+    assert "at most 2 either way" in narrow
+    text = page.released(**PERTURBED)
+    assert "people keyed.csv has the secret keys" in text
+    assert "<caption>What was published</caption>" in text
+    assert "&lt;script&gt;" in text
+    assert EVIL not in text
+    published = (page.folder / "p.csv").read_bytes()
+    header, *cells = csv.reader(published.decode().splitlines())
+    assert header == ["town", "age", "count"]
+    assert len(cells) == 3 * 11
+    inner = [int(n) for *where, n in cells if "total" not in where]
+    assert all(n == 0 or abs(n - 30) <= 5 for n in inner)  # no town has all ages
+    told = page.get(f"/job/{'0' * 32}/file")
+    assert told.text.encode() == published
+    # With the keys that are there both give the same table again
+    for name in ("p.csv", "p noise.csv"):
+        (page.folder / name).unlink()
+    python = page.get("/script", form="py", **PERTURBED).text
+    assert "write_with_keys" not in python
+    subprocess.run([sys.executable, "-c", python], check=True, cwd=page.folder)
+    assert (page.folder / "p.csv").read_bytes() == published
+    blocked = page.released(press="6" * 32, **PERTURBED | {"out": "b"}, blocked="2")
+    assert "<caption>What was published</caption>" in blocked
+    lines = (page.folder / "b.csv").read_text().splitlines()
+    assert not {"1", "2"} & {line.rpartition(",")[2] for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "a range"),
+        ({"kind": "quantiles"}, "the rank of a quantile"),
+        ({"attribute": ["town", "age"]}, "a cell of a marginal"),
+        ({"attribute": "town"}, "the share of a rare item"),
+        ({"kind": "keys", "attribute": "word"}, "the rarest value that is found"),
+    ],
+)
+def test_users_who_trust_nobody_are_asked_by_a_protocol(page, more, said):
+    given = {**ASKED, **more}
+    shown = page.get("/privacy", **given).text
+    assert said in shown
+    assert "no report is more than 2.72 times as likely for one answer" in shown
+    if said == "a range":
+        assert "<svg" in page.get("/example.svg", **given).text
+        for find, name in (("people", "people"), ("epsilon", "epsilon")):
+            found = page.get("/privacy", **given, error="3", find=find).text
+            assert re.search(r"(2\.9|3\.0)\d* %", found)
+            assert not re.search(rf'name="{name}" value="(300|1)"', found)
+    text = page.released(**given)
+    assert "The protocol is written" in text
+    assert "mechdesign privatize answers.csv --protocol q.json --out q.parquet" in text
+    written = (page.folder / "q.json").read_bytes()
+    (page.folder / "q.json").unlink()
+    python = page.get("/script", form="py", **given).text
+    subprocess.run([sys.executable, "-c", python], check=True, cwd=page.folder)
+    assert (page.folder / "q.json").read_bytes() == written
+
+
+def test_what_comes_after_a_protocol_leads_to_answers(page, monkeypatch):
+    monkeypatch.chdir(page.folder)
+    text = page.released(**ASKED)
+    rows = [("age",), *((k % 10,) for k in range(300))]
+    write_csv(page.folder / "answers.csv", rows)
+    block = re.search("<pre[^>]*><code>(mechdesign privatize.*?)</code>", text, re.DOTALL)
+    assert block is not None
+    lines = [line for line in html.unescape(block[1]).splitlines() if line]
+    assert [main(shlex.split(line)[1:]) for line in lines] == [0, 0, 0]
+
+
+def test_the_page_is_small():
+    """The goal of it: 2,500 lines, templates and styles included; the script 200."""
+    folder = Path(rangeq.page.__file__).parent
+    sources = [path for path in folder.rglob("*.*") if path.suffix != ".pyc"]
+    lines = {path.name: len(path.read_text().splitlines()) for path in sources}
+    assert sum(lines.values()) <= 2500 - 61
+    assert lines["page.js"] <= 200
+
+
+def test_what_was_cut_off_is_finished_when_the_page_begins(tmp_path):
+    """Killed between the ledger and the file, by whoever draws."""
+    act = """
+    with Ledger.open(folder / "budget.json") as ledger:
+        with ledger.publishing("0.4", "a.release", folder / "a.release") as aside:
+            with replacing(aside) as stream:
+                stream.write(b"whole")
+"""
+    from rangeq.page.server import Page
+
+    for folder in killed(tmp_path, act):
+        page = Page(folder, 1)
+        page.close()
+        entries = json.loads((folder / "budget.json").read_text())["entries"]
+        assert [entry["what"] for entry in entries] == ["a.release"] * (
+            folder / "a.release"
+        ).exists()
 
 
 def test_answers_are_filtered_and_compared(page):
