@@ -778,3 +778,78 @@ def test_what_stands_in_the_boxes_is_released_and_another_name_is_proposed(page)
     said = rf"people counts.release, of {date.today()}: epsilon 0.25 for each row"
     assert said in shown
     assert "people counts.release" in page.get("/").text
+
+
+@in_a_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 420])
+@pytest.mark.parametrize("path", ["draft", "survey", "perturbed", "nobody"])
+def test_somebody_walks_from_a_table_to_what_is_published(page, tmp_path, width, path):
+    """From a file that nobody described, in few clicks, each step without a broken rule."""
+    (page.folder / "people.toml").unlink()
+    if path == "survey":
+        pyreadstat = pytest.importorskip("pyreadstat")
+        frame = pd.DataFrame({"q1": [1.0, 2.0, 9.0] * 100, "age": [18.0, 40.0, 99.0] * 100})
+        labels = {"q1": {1.0: "well", 2.0: "badly", 9.0: "no answer"}}
+        missing = {"q1": [9.0], "age": [99.0]}
+        file = str(page.folder / "survey.sav")
+        pyreadstat.write_sav(frame, file, variable_value_labels=labels, missing_ranges=missing)
+    table = "survey.sav" if path == "survey" else "people.csv"
+    clicks: list[str] = []
+
+    def pressed(selector: str) -> None:
+        clicks.append(selector)
+        click(tab, selector)
+
+    begun = time.monotonic()
+    with browser(tmp_path / "profile") as tab:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        tab.command("Emulation.setDeviceMetricsOverride", **size)
+        tab.open(page.address)
+        arrived(tab, "/")
+        pressed(f"input[value='{table}']")
+        pressed("form[action='/describe'] button")
+        arrived(tab, "/describe")
+        if path == "survey":
+            pressed("select[name='kind:1']")
+            for _ in range(3):  # labels, labels in an order, whole numbers
+                tab.press("ArrowDown")
+            tab.press("Enter", "\r")
+            tab.wait("document.querySelector('select[name=\"kind:1\"]').value == 'whole'")
+            for name, text in (("low", "18"), ("high", "98")):
+                pressed(f"input[name='{name}:1']")
+                tab.type(text)
+            look(tab, tmp_path, "described", width)
+        else:
+            pressed("input[name=public]")
+            pressed("form[action='/draft'] button")
+            tab.wait("location.search.includes('draft=')")
+            arrived(tab, "/describe")
+            assert "The draft: look through it" in tab.text()
+        pressed("form[action='/schema'] button")
+        arrived(tab, "/question")
+        if path in ("perturbed", "nobody"):
+            pressed({"perturbed": "input[value=perturbed]", "nobody": "input[value=nobody]"}[path])
+        pressed("input[name=attribute][value=age]")
+        pressed("form[action='/privacy'] button")
+        arrived(tab, "/privacy")
+        tab.wait("[...document.images].every(one => one.complete && one.naturalWidth)")
+        look(tab, tmp_path, "privacy", width)
+        pressed("form[action='/release'] > button")
+        arrived(tab, "/job/")
+        look(tab, tmp_path, "done", width)
+        if path in ("draft", "survey"):
+            pressed("a.button")
+            arrived(tab, "/answers")
+            tab.wait("[...document.images].every(one => one.complete && one.naturalWidth)")
+            look(tab, tmp_path, "answers", width)
+        else:
+            assert "Save it" in tab.text()
+        assert not tab.errors
+    assert len(clicks) <= 25
+    assert time.monotonic() - begun < 180
+
+
+def look(tab: Any, folder: Path, name: str, width: int) -> None:
+    """A picture for who looks."""
+    tab.look(folder / f"{name}.png", width, dark=width < 1000)
