@@ -27,7 +27,7 @@ from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, k
 from rangeq.central.choice import usual_task
 from rangeq.central.inputs import cells_along
 from rangeq.cli.answering import MOST_DRAWN, AnswerRow, AskedText, EstimateSource, compared
-from rangeq.page.choices import MOST_EPSILON, MOST_PEOPLE, Choices, InvalidChoice, pointed
+from rangeq.page.choices import KEYS, MOST_EPSILON, MOST_PEOPLE, Choices, InvalidChoice, pointed
 
 _SHOWN_PEOPLE = 1000  # of a picture of means, before they are as many as are expected
 
@@ -98,7 +98,8 @@ def _of_keys(largest: int, noise: int, blocked: int, epsilon: Fraction) -> Predi
     delta = brief(design.certificate.value, 3)
     lines = [
         f"One cell keeps epsilon {brief(epsilon)} but for a delta of {delta}, the least there can"
-        " be; that a cell is empty may be seen. Several cells of one person tell more.",
+        f" be, and a little more with {KEYS} keys; that a cell is empty may be seen. Several cells"
+        " of one person tell more.",
         *(" ".join(part.split()) for part in Disclosure(table, protected=1).words.split("\n\n")),
     ]
     return Prediction(answers, (), table, "standard error", lines)
@@ -280,7 +281,7 @@ def statement(work: Choices, folder: Path) -> str:
         f"The numbers were released with differential privacy, {loss}, with respect to {whom}"
         f" more or less, by mechdesign, which read {what} of the table, as {work.schema}"
         f" describes them in public. Noise was drawn once{bias}. Standard errors: {errors}."
-        " They do not include errors of the table itwork."
+        " They do not include errors of the table itself."
     )
 
 

@@ -515,10 +515,10 @@ class Page:
         elif state == "released" and work.ending == ".csv":  # which was made to be published
             with opened_rows(job.written, ReadOptions()) as rows:
                 told["rows"] = [rows.header, *(cells for cells, _ in rows.at_least_one())]
-        press, most = given["press"][-1], _MOST_ROWS
-        return self._page(
-            "release.html", work, job=job, state=state, press=press, most=most, **told
-        )
+        # How many rows got secret keys is a true count
+        lines = [ln for ln in job.told.splitlines() if not ln.startswith(f"wrote {work.aside[0]}")]
+        told |= {"press": given["press"][-1], "most": _MOST_ROWS, "said": "\n".join(lines)}
+        return self._page("release.html", work, job=job, state=state, **told)
 
     def job_file(self, given: Form) -> Response:
         """What was written, to be saved."""
@@ -570,7 +570,11 @@ class Page:
     def _answers(self, given: Form) -> tuple[Any, list[AskedText], AnswerList]:
         source = self._source(given)
         asked = self._asked(source, given)
-        rows = source.answers(asked or source.usual())
+        if (than := given.get("than", [""])[-1].strip()) and asked and asked[0].group:
+            rows = source.beside(asked, than, False)
+            asked = [one for one in asked if one.group != than]
+        else:
+            rows = source.answers(asked or source.usual())
         return source, asked, AnswerList(rows, source.n, 0.95, source.notes(rows))
 
     def answers(self, given: Form) -> Response:

@@ -317,6 +317,7 @@ def test_every_question_is_predicted_released_and_answered(page, given, told):
         assert re.search(r"0\.(79|80|8)\d* %", found)
     text = page.released(**given, **GIVEN, out="a")
     assert "A paragraph on method" in text, text
+    assert "errors of the table itself" in text
     released: Any = load_release(page.folder / "a.release")
     kinds = {"quantiles": ReleasedQuantiles, "keys": ReleasedKeys}
     assert isinstance(released, kinds.get(given["kind"], object))
@@ -350,6 +351,7 @@ def test_a_perturbation_table_is_designed_and_applied(page):
     assert "at most 2 either way" in narrow
     text = page.released(**PERTURBED)
     assert "people keyed.csv has the secret keys" in text
+    assert "300 rows" not in text  # which is a true count
     assert "<caption>What was published</caption>" in text
     assert "&lt;script&gt;" in text
     assert EVIL not in text
@@ -451,6 +453,11 @@ def test_answers_are_filtered_and_compared(page):
     by = page.get("/answers", by="town", **asked).text
     assert "age 2:4 and town Nord" in by
     assert "<svg" in page.get("/answers.svg", by="town", **asked).text
+    than = page.get("/answers", by="town", than="Nord", **asked).text
+    assert re.search(r"age 2:4 and town &lt;script&gt;.* less Nord", than)
+    assert "<svg" in page.get("/answers.svg", by="town", than="Nord", **asked).text
+    wrong = page.get("/answers", by="town", than="Ost", **asked)
+    assert (wrong.status, "there is no group" in wrong.text) == (400, True)
     mean = {"file": "a.release", "ask": "mean", "number": "age", "of:town": "Nord"}
     assert "mean age where town Nord" in page.get("/answers", **mean).text
     half = {"file": "a.release", "ask": "quantile", "number": "age", "phi": "0.5"}
