@@ -336,7 +336,7 @@ class Ledger:
 
         Parameters
         ----------
-        cost, what, users
+        cost, what, users : object
             As of `spend`, of a curator's release.
         path : str or os.PathLike
             The file, which is replaced if there is one.
