@@ -296,6 +296,8 @@ class Conjunctions(Task):
         How many of the last values of an attribute are no neighbours of others: as for `WaveGrid`.
     """
 
+    example: ClassVar[str] = "--domain age=80,income=64 --n 100000 --epsilon 1"
+
     described: ClassVar[str] = "docs/protocols/grids"
     one_population: ClassVar[bool] = False
 

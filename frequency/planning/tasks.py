@@ -284,6 +284,8 @@ class Marginals(Task):
     independent, dependent, and with rare values.
     """
 
+    example: ClassVar[str] = "--domain age=5,smokes=2,works=2 --n 10000 --epsilon 1"
+
     k: int = 2
 
     described: ClassVar[str] = "docs/protocols/marginals"
@@ -446,6 +448,8 @@ class HeavyHitters(Task):
     the levels' cuts where noise is expected to put them. Of strings of more than 8 bytes, it is for
     those that are spelt in at most 64 bits, which are some ten letters.
     """
+
+    example: ClassVar[str] = "--domain 32 --n 1000000 --epsilon 2"
 
     text: bool = False
 

@@ -52,7 +52,7 @@ from mechdesign.privacy import Neighbours, Privacy, exact_epsilon
 #                                  checked, also not to be a `file` of another option
 #     required, default X          as they say
 #     repeated                     a list; each use without a value stands for an empty text
-#     optional                     of an argument that is repeated: there may be none
+#     optional                     of an argument: there may be none
 #     as NAME                      the name of the value in the namespace
 #
 # Rows that begin with "|" exclude each other; if one is required, one of them is.
@@ -187,8 +187,9 @@ def _option(row: str, kinds: Mapping[str, Kind]) -> tuple[str, list[str], dict[s
             raise ValueError(f"no property of an option: {each}")
     repeated = "repeated" in words
     if not name.startswith("--"):
-        if repeated:
-            given["nargs"] = "*" if "optional" in words else "+"
+        nargs = {(True, True): "*", (True, False): "+", (False, True): "?"}
+        many = nargs.get((repeated, "optional" in words))
+        given |= {"nargs": many} if many else {}
     elif repeated:
         given |= {"action": "append", "default": []}
         if not metavar:

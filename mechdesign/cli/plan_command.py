@@ -23,7 +23,7 @@ from mechdesign.cli.options import (
     write_text,
 )
 from mechdesign.mechanism.mechanism import Mechanism
-from mechdesign.planning.planner import known_task, plan, task_key
+from mechdesign.planning.planner import known_task, plan, task_key, task_names
 from mechdesign.planning.trust import LOCAL
 
 
@@ -37,8 +37,9 @@ from mechdesign.planning.trust import LOCAL
   mechdesign plan frequencies --domain 64 --n 100000 --epsilon 0.25 --delta 1e-8 --trust shuffled
   mechdesign plan frequencies --domain 16 --n 100000 --epsilon 4 --days 30 --changes 1""",
     f"""
-    task  count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles, shaped,
-        conjunctions, curated-ranges, curated-attributes, curated-marginals, curated-quantiles, ...
+    task [optional]  count, frequencies, marginals, heavy-hitters, ranges, prefixes, quantiles,
+        shaped, conjunctions, curated-ranges, curated-attributes, curated-marginals,
+        curated-quantiles, ...; none: list them, with an example each
     --domain DOMAIN  items, respondents in the group, or bits of an item; several attributes: 5,2,2
         or age=5,smokes=2
     --n N [int]  number of users who report; of n, epsilon and error give two; of count the
@@ -61,6 +62,12 @@ from mechdesign.planning.trust import LOCAL
     FORCE,
 )
 def run_plan(options: argparse.Namespace) -> None:
+    if options.task is None:
+        for name in task_names():
+            kind = known_task(name).load()
+            first, _, _ = (kind.__doc__ or "").partition("\n")
+            print(f"{name}: {first.replace('`', '')}\n    mechdesign plan {name} {kind.example}")
+        return
     domain, n = _asked(options)
     details = details_of(options, 0 if isinstance(domain, int) else len(domain))
     for name in ("days", "changes", "day"):

@@ -114,6 +114,9 @@ class Task(ABC):
     #: Whether n users report; False where a curator knows the truth.
     users_report: ClassVar[bool] = True
 
+    #: What `mechdesign plan` may be given for it, as an example.
+    example: ClassVar[str] = "--domain 64 --n 100000 --epsilon 1"
+
     symbols: ClassVar[str] = ""  #: The meaning of the letters of the costs.
 
     other_errors_are: ClassVar[str] = ""  #: The meaning of the names of `other_errors`.
@@ -395,6 +398,8 @@ class Count(Task):
         What the mechanism must have: short names of the seven properties, such as ["WH", "CM"], or
         "WH,CM".
     """
+
+    example: ClassVar[str] = "--domain 8 --epsilon 1"
 
     loss: str = "RMSE"
     properties: Any = ()

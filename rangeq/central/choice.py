@@ -76,6 +76,8 @@ class CuratedRanges(Task):
         a delta of 0, which Gaussian noise does not keep.
     """
 
+    example: ClassVar[str] = "--domain 64 --epsilon 1"
+
     unordered: Any = ()
     workload: str = "ranges"
     delta: Any = None
@@ -286,6 +288,8 @@ class CuratedAttributes(CuratedRanges):
         Of two attributes or more.
     """
 
+    example: ClassVar[str] = "--domain age=8,smokes=2,works=2 --epsilon 1"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.domain) < 2:
@@ -394,6 +398,8 @@ class CuratedMarginals(Task):
         As for `CuratedRanges`.
     """
 
+    example: ClassVar[str] = "--domain age=8,smokes=2,works=2 --epsilon 1"
+
     k: int = 2
     delta: Any = None
 
@@ -463,6 +469,8 @@ class CuratedQuantiles(Task):
     q : str or number or sequence of numbers, default "0.5"
         The quantiles, each in [0, 1]. A string has commas between them.
     """
+
+    example: ClassVar[str] = "--domain 64 --epsilon 1"
 
     q: Any = "0.5"
 

@@ -8,6 +8,7 @@ import pytest
 
 from mechdesign import Ledger, plan
 from mechdesign.cli import main
+from mechdesign.planning.planner import task_names
 
 
 @pytest.mark.slow
@@ -33,6 +34,19 @@ def test_the_command_prints_the_table_and_writes_csv_and_figure(tmp_path, capsys
     assert main([*arguments, "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err
     assert main([*arguments, "--out", str(out), "--force"]) == 0
+
+
+def test_without_a_task_all_are_listed_with_an_example_that_works(capsys):
+    assert main(["plan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names, examples = [line.partition(":")[0] for line in lines[::2]], lines[1::2]
+    assert names == list(task_names())
+    for name, example in zip(names, examples, strict=True):
+        program, command, *arguments = example.split()
+        assert (program, command, arguments[0]) == ("mechdesign", "plan", name)
+        if name not in ("conjunctions", "shaped"):  # which simulate for a while
+            assert main(["plan", *arguments]) == 0
+    capsys.readouterr()
 
 
 def test_the_group_of_a_count_is_its_domain_or_its_n(capsys):
