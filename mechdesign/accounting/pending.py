@@ -10,6 +10,7 @@ there the file is moved, and if it is not the file is removed.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from mechdesign.base import TEXT, Format, synced
+from mechdesign.exceptions import InvalidFile
 
 _FORM = Format("mechdesign.pending", {1: {"what": TEXT, "aside": TEXT, "target": TEXT}})
 
@@ -81,6 +83,10 @@ def settle(ledger: Path, names: Names) -> None:
         return
     said = _FORM.load(journal)
     aside, target = (ledger.parent / said[name] for name in ("aside", "target"))
+    # A journal may come from anybody who can write here, and what it names is removed
+    pattern = rf"\.{re.escape(target.name)}\.[^.]+\.unspent"
+    if aside.parent != target.parent or not re.fullmatch(pattern, aside.name):
+        raise InvalidFile(f"{journal} is damaged: {aside} is no folder for what is published")
     written = aside / target.name
     if said["what"] in names() and written.exists():
         with suppress(FileNotFoundError):

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.accounting import Ledger
+from mechdesign.accounting import Ledger, pending
 from mechdesign.accounting.account import AlreadySpent, BudgetExceeded
 from mechdesign.exceptions import InvalidFile
 from tests.killing import killed
@@ -105,3 +105,17 @@ def test_a_damaged_journal_moves_nothing(tmp_path):
     (tmp_path / "budget.json.pending").write_text(json.dumps({"format": "mechdesign.pending"}))
     with pytest.raises(InvalidFile):
         Ledger.open(tmp_path / "budget.json")
+
+
+@pytest.mark.parametrize("aside", ["kept", "deep/.a.txt.xyz.unspent", ".b.txt.xyz.unspent", "."])
+def test_a_journal_that_names_another_folder_removes_nothing(tmp_path, aside):
+    path = tmp_path / "budget.json"
+    Ledger.open(path, epsilon=1)
+    (tmp_path / aside).mkdir(parents=True, exist_ok=True)
+    (tmp_path / aside / "a.txt").write_text("mine")
+    pending._FORM.save(
+        tmp_path / "budget.json.pending", {"what": "x", "aside": aside, "target": "a.txt"}
+    )
+    with pytest.raises(InvalidFile, match="no folder for what is published"):
+        Ledger.open(path)
+    assert (tmp_path / aside / "a.txt").read_text() == "mine"
