@@ -40,7 +40,7 @@ class ApproximatePrivacy:
     Examples
     --------
     >>> ApproximatePrivacy(alpha="1/2", delta="1/100")
-    ApproximatePrivacy(alpha=1/2, delta=1/100, neighbours='adjacent')
+    ApproximatePrivacy(alpha=1/2, delta=0.01, neighbours='adjacent')
     """
 
     pure: Privacy  #: The promise of the same epsilon and neighbours without a delta.

@@ -268,7 +268,7 @@ def true_count(
     --------
     >>> noise = PerturbationTable(4, [[(4, 0)], [(1, -1), (2, 0), (1, 1)]])
     >>> true_count(noise, [3, 5], 9)
-    {3: Fraction(1, 2), 4: Fraction(1, 2)}
+    {2: Fraction(1, 9), 3: Fraction(4, 9), 4: Fraction(4, 9)}
     """
     require_few_keys(table)
     grid = np.asarray(published)

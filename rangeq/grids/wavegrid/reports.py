@@ -41,7 +41,7 @@ _MARGINS = 0.1
 _BOUND = 2.0
 
 
-class Found(NamedTuple):
+class UnbiasedAnswers(NamedTuple):
     """Answers to questions, and their variances."""
 
     values: Floats  # shape (questions,)
@@ -99,7 +99,7 @@ class ReportsAlone:
         self._singles: dict[int, tuple[_Range, Floats]] = {}
         self._grams: dict[tuple[int, int], tuple[_Range, _Range]] = {}
 
-    def alone(self, place: int, weights: Floats) -> Found:
+    def alone(self, place: int, weights: Floats) -> UnbiasedAnswers:
         """Return sums over the fine cells of an attribute.
 
         Shapes: `weights` (questions, cells).
@@ -113,9 +113,9 @@ class ReportsAlone:
         known, scores = self._singles[place]
         inside, outside = known.split(weights)
         variances = (inside**2).sum(axis=-1) + ((outside @ axis.changes) * outside).sum(axis=-1)
-        return Found(weights @ likely + inside @ scores, np.maximum(variances, 0.0))
+        return UnbiasedAnswers(weights @ likely + inside @ scores, np.maximum(variances, 0.0))
 
-    def _least(self, place: int, weights: Floats) -> Found:
+    def _least(self, place: int, weights: Floats) -> UnbiasedAnswers:
         """Of sums over cells, (questions, cells), those over no fewer of the least upper bound.
 
         Which are taken is told by the model: of narrow ranges reports tell much less than of wide
@@ -133,11 +133,15 @@ class ReportsAlone:
             bounds.append(more @ likely + _BOUND * np.sqrt(wider[-1].variances))
         least, asked = np.argmin(bounds, axis=0), np.arange(len(weights))
         values, variances = zip(*wider, strict=True)
-        return Found(np.array(values)[least, asked], np.array(variances)[least, asked])
+        return UnbiasedAnswers(np.array(values)[least, asked], np.array(variances)[least, asked])
 
     def together(
-        self, places: tuple[int, int], rows: Floats, columns: Floats, margins: Sequence[Found]
-    ) -> Found:
+        self,
+        places: tuple[int, int],
+        rows: Floats,
+        columns: Floats,
+        margins: Sequence[UnbiasedAnswers],
+    ) -> UnbiasedAnswers:
         """Return sums over the coarse cells of a pair, of products of weights.
 
         Shapes: `rows` and `columns` (questions, cells). `margins` has what is told of both by
@@ -147,7 +151,7 @@ class ReportsAlone:
         left, right = margins
         if not (isinstance(joint, FittedJoint) and joint.pair.precision):
             nothing = np.full(len(rows), np.nan)
-            return Found(nothing, nothing)
+            return UnbiasedAnswers(nothing, nothing)
         pair, likely = joint.pair, joint.mean
         if places not in self._grams:
             self._grams[places] = _Range.of(pair.grams[0]), _Range.of(pair.grams[1])
@@ -177,7 +181,7 @@ class ReportsAlone:
         values = values + left.values * right.values - alone[0] * alone[1]
         # That of a product of independent estimates
         variances = variances + right.values**2 * left.variances + left.values**2 * right.variances
-        return Found(values, variances + left.variances * right.variances)
+        return UnbiasedAnswers(values, variances + left.variances * right.variances)
 
     def interval(
         self,
@@ -207,7 +211,7 @@ class ReportsAlone:
             # No more than has either value by itself: all bounds hold together (Bonferroni)
             most, parts = [*touched, *most], [1 - 2 * _MARGINS, _MARGINS, _MARGINS]
 
-        def half(found: Found, part: float) -> Floats:
+        def half(found: UnbiasedAnswers, part: float) -> Floats:
             z = normal_quantile(1 - part * (1 - confidence))
             return np.asarray(z * np.sqrt(found.variances + drawing(found.values)))
 

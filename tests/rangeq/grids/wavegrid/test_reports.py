@@ -16,7 +16,7 @@ from rangeq.grids import HDG, WaveGrid
 from rangeq.grids.wavegrid.distributions import Axis, FittedJoint
 from rangeq.grids.wavegrid.interactions import Halves, Pair
 from rangeq.grids.wavegrid.local_terms import PairExplanation
-from rangeq.grids.wavegrid.reports import Found, ReportsAlone
+from rangeq.grids.wavegrid.reports import ReportsAlone, UnbiasedAnswers
 from tests.goodness_of_fit import FALSE_ALARM, at_most
 
 
@@ -81,7 +81,10 @@ def test_answers_about_a_pair_are_those_of_least_squares(precision: float) -> No
     reports = ReportsAlone([], [], {(0, 1): FittedJoint(pair, [bare])}, [True, True])
     f = rng.integers(0, 2, (8, rows)).astype(float)
     g = rng.integers(0, 2, (8, columns)).astype(float)
-    known = [Found(f @ margins[0], np.zeros(8)), Found(g @ margins[1], np.zeros(8))]
+    known = [
+        UnbiasedAnswers(f @ margins[0], np.zeros(8)),
+        UnbiasedAnswers(g @ margins[1], np.zeros(8)),
+    ]
     found = reports.together((0, 1), f, g, known)
     basis = np.kron(contrast_basis(rows), contrast_basis(columns))
     about = np.kron(halves.left, halves.right)
@@ -95,7 +98,7 @@ def test_answers_about_a_pair_are_those_of_least_squares(precision: float) -> No
     expected = np.einsum("qi,ij,qj->q", turned, covariance, turned)
     np.testing.assert_allclose(found.variances, expected, rtol=1e-6, atol=1e-12)
     # Margins that are not known add theirs
-    doubtful = [Found(part.values, np.full(8, 1e-4)) for part in known]
+    doubtful = [UnbiasedAnswers(part.values, np.full(8, 1e-4)) for part in known]
     more = reports.together((0, 1), f, g, doubtful).variances - found.variances
     left, right = known[0].values, known[1].values
     np.testing.assert_allclose(more, 1e-4 * (left**2 + right**2) + 1e-8, rtol=1e-6)
