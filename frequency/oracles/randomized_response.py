@@ -5,7 +5,7 @@ Binary randomised response is the same for two items.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,6 +36,7 @@ from frequency.oracles.projective_geometry import ProjectiveGeometry
 from frequency.oracles.subset_selection import SubsetSelection
 from frequency.oracles.unary_encoding import OUE, SUE
 from mechdesign import Audit, Mechanism, Privacy, PrivacyViolation, named
+from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws
 from mechdesign.base import BitSource, Floats, Items, Rational, set_fields, shown
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
@@ -69,6 +70,11 @@ class GRR(Oracle):
     @cached_property
     def support(self) -> Support:
         return Support(self._choice.p, self._choice.q if self.domain > 1 else Fraction(0))
+
+    def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
+        if self.domain != 2:
+            return super().pair_laws()
+        return TableLaws(self.mechanism.sampler.weights)  # whose privacy is known exactly
 
     @property
     def mechanism(self) -> Mechanism:

@@ -94,6 +94,11 @@ class PairLaws:
     def __getitem__(self, k: int) -> PairLaw:
         return self._laws[k]
 
+    @property
+    def bit(self) -> tuple[Fraction, Fraction] | None:
+        """The least and the largest probability of one of two reports; None if there are more."""
+        return None  # nor is it known from the laws, whose classes may be of many reports
+
     @cached_property
     def largest_ratio(self) -> Fraction:
         """The largest likelihood ratio of two values, at least 1."""
@@ -186,6 +191,13 @@ class TableLaws(PairLaws):
             )
             for number, weight in sorted(weights.items())
         )
+
+    @property
+    def bit(self) -> tuple[Fraction, Fraction] | None:
+        if len(self._rows) != 2:
+            return None
+        ones = self._rows[1]
+        return Fraction(min(ones), self._total), Fraction(max(ones), self._total)
 
     @cached_property
     def largest_ratio(self) -> Fraction:

@@ -22,12 +22,14 @@ from mechdesign.accounting.pair_law import (
     PrivacyCurve,
     TableLaws,
     attack_laws_of,
+    exact_delta,
     exp_below,
     float_above,
     log_above,
     require_pair_law,
 )
 from mechdesign.accounting.privacy_loss import PrivacyLoss, dominating
+from mechdesign.accounting.shuffled_bits import ShuffledBits, max_of
 from mechdesign.base import Floats, Rational, ball, brief, exact, precision, set_fields, whole
 from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
 from mechdesign.mechanism.table import Table
@@ -46,6 +48,10 @@ _POINTS, _TAIL = 40, 12
 _BRANCHES = 48  # the number of groups of pairs that are looked at for one delta
 
 _NEARLY = 1.02  # the largest factor over the worst pair's delta that may be charged
+
+# For reports of one bit: how many tolerances the cheap curve is raised by, to be above the
+# bound nearly always; and the steps of epsilon, and how many, where it is not.
+_MORE, _STEP, _STEPS = Fraction(3, 2), 1.5e-4, 8
 
 TRUST = (
     "The shuffler is trusted to drop who sent what, when and from where, and to publish only the"
@@ -82,6 +88,12 @@ class Shuffled(PrivacyCurve):
         self.of_one_day = of_one_day
         self._laws = laws
         self._attacks = tuple(map(require_pair_law, attacks))
+        #: Reports of one bit, whose privacy is known exactly: both orders of two neighbours.
+        self._bits: tuple[ShuffledBits, ...] = ()
+        if laws.bit and laws.bit[0] < laws.bit[1]:
+            bits = ShuffledBits(*laws.bit, self.n - 1)
+            self._bits = tuple(dict.fromkeys((bits, bits.mirrored)))
+        self._exact: dict[Fraction, arb] = {}
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -106,9 +118,28 @@ class Shuffled(PrivacyCurve):
             )
 
     @precision()
+    def epsilon(self, delta: float | Rational) -> float:
+        # Of bits the cheap curve is the bound itself, nearly always.
+        if self._bits:
+            target = exact_delta(delta)
+            found = self._crossing(self.nearly, 0, target)[1]
+            for _ in range(_STEPS):
+                if found >= self.local_epsilon or not (
+                    self.above(exp_below(Fraction(found)), 0).upper() > ball(target).lower()
+                ):
+                    return min(found, self.local_epsilon)
+                found *= 1 + _STEP
+        return super().epsilon(delta)
+
+    @precision()
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if not self._laws or ratio >= self.largest_ratio:
             return arb(0)
+        if self._bits:
+            if ratio not in self._exact:
+                bounds = [bits.delta(ratio)[1] for bits in self._bits]
+                self._exact = {ratio: max_of(bounds)}
+            return self._exact[ratio]
         # Branch and bound over the pairs: groups are split until a law above all of a group is not
         # much worse than the worst single law found.
         # By the central limit theorem the law of the largest variance is the worst, or nearly: it
@@ -146,10 +177,16 @@ class Shuffled(PrivacyCurve):
 
     @precision()
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
+        if self._bits:
+            # A little more than the bound will be
+            raised = 1 + ball(_MORE * self._bits[0].nearly)
+            return max_of([bits.delta_at_ends(ratio) for bits in self._bits]) * raised
         return self._delta(self._by_variance[:1], ratio, smoothing) if self._laws else arb(0)
 
     @precision()
     def below(self, ratio: Fraction, smoothing: float) -> arb:
+        if self._bits:
+            return max_of([bits.delta_at_ends(ratio) for bits in self._bits])
         best = arb(0)
         for law in self._attacks:
             best = best.max(self._mean(_difference(law, ratio)).lower(smoothing).lower() / self.n)
