@@ -40,6 +40,8 @@ from mechdesign.accounting.pair_law import PairLaw, PairLaws, TableLaws
 from mechdesign.base import BitSource, Floats, Items, Rational, set_fields, shown
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
+_SMALL = 8  # the domain up to which the table itself is stated to be shuffled
+
 
 @dataclass(frozen=True)
 class GRR(Oracle):
@@ -72,9 +74,10 @@ class GRR(Oracle):
         return Support(self._choice.p, self._choice.q if self.domain > 1 else Fraction(0))
 
     def pair_laws(self) -> Sequence[PairLaw] | PairLaws:
-        if self.domain != 2:
+        if not 2 <= self.domain <= _SMALL:
             return super().pair_laws()
-        return TableLaws(self.mechanism.sampler.weights)  # whose privacy is known exactly
+        # Of bits, and of few users' reports, privacy is known exactly from the table.
+        return TableLaws(self.mechanism.sampler.weights)
 
     @property
     def mechanism(self) -> Mechanism:

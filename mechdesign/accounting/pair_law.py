@@ -95,9 +95,9 @@ class PairLaws:
         return self._laws[k]
 
     @property
-    def bit(self) -> tuple[Fraction, Fraction] | None:
-        """The least and the largest probability of one of two reports; None if there are more."""
-        return None  # nor is it known from the laws, whose classes may be of many reports
+    def rows(self) -> Sequence[Sequence[int]] | None:
+        """The table of all reports (rows) and values, in units of the sum of a column, if known."""
+        return None  # the classes of a law may be of many reports
 
     @cached_property
     def largest_ratio(self) -> Fraction:
@@ -193,11 +193,8 @@ class TableLaws(PairLaws):
         )
 
     @property
-    def bit(self) -> tuple[Fraction, Fraction] | None:
-        if len(self._rows) != 2:
-            return None
-        ones = self._rows[1]
-        return Fraction(min(ones), self._total), Fraction(max(ones), self._total)
+    def rows(self) -> Sequence[Sequence[int]]:
+        return self._rows
 
     @cached_property
     def largest_ratio(self) -> Fraction:

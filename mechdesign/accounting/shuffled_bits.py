@@ -146,6 +146,18 @@ class ShuffledBits(Bits):
         return _BITS + self.others.bit_length()
 
 
+def orders_of_bits(rows: Sequence[Sequence[int]], n: int) -> tuple[ShuffledBits, ...]:
+    """Return the two orders of neighbours, those that differ, for a table of two reports.
+
+    Shapes: `rows` (2, values), probabilities in units of the sum of each column.
+    """
+    total, ones = rows[0][0] + rows[1][0], rows[1]
+    if min(ones) == max(ones):
+        return ()
+    bits = ShuffledBits(Fraction(min(ones), total), Fraction(max(ones), total), n - 1)
+    return tuple(dict.fromkeys((bits, bits.mirrored)))
+
+
 class _Search:
     """Branch and bound over the compositions, for one ratio."""
 

@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb, fmpz_mat
 
 from mechdesign.accounting.inversion import Function, Mean, Summands
+from mechdesign.accounting.listed_datasets import ListedDatasets
 from mechdesign.accounting.pair_law import (
     PairLaw,
     PairLaws,
@@ -29,7 +30,7 @@ from mechdesign.accounting.pair_law import (
     require_pair_law,
 )
 from mechdesign.accounting.privacy_loss import PrivacyLoss, dominating
-from mechdesign.accounting.shuffled_bits import ShuffledBits, max_of
+from mechdesign.accounting.shuffled_bits import max_of, orders_of_bits
 from mechdesign.base import Floats, Rational, ball, brief, exact, precision, set_fields, whole
 from mechdesign.exceptions import TooFewReports, UnboundedRatio, UnstatedLikelihoods
 from mechdesign.mechanism.table import Table
@@ -88,12 +89,13 @@ class Shuffled(PrivacyCurve):
         self.of_one_day = of_one_day
         self._laws = laws
         self._attacks = tuple(map(require_pair_law, attacks))
-        #: Reports of one bit, whose privacy is known exactly: both orders of two neighbours.
-        self._bits: tuple[ShuffledBits, ...] = ()
-        if laws.bit and laws.bit[0] < laws.bit[1]:
-            bits = ShuffledBits(*laws.bit, self.n - 1)
-            self._bits = tuple(dict.fromkeys((bits, bits.mirrored)))
-        self._exact: dict[Fraction, arb] = {}
+        # What is known exactly: reports of one bit, in both orders of neighbours, and few users
+        rows = laws.rows if laws else None
+        self._bits = orders_of_bits(rows, self.n) if rows and len(rows) == 2 else ()
+        self._listed: ListedDatasets | None = None
+        if rows and not self._bits and ListedDatasets.few_enough(rows, self.n):
+            self._listed = ListedDatasets(rows, self.n)
+        self._found: dict[Fraction, arb] = {}
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -119,8 +121,8 @@ class Shuffled(PrivacyCurve):
 
     @precision()
     def epsilon(self, delta: float | Rational) -> float:
-        # Of bits the cheap curve is the bound itself, nearly always.
-        if self._bits:
+        # Where delta is known exactly the cheap curve is the bound itself, nearly always.
+        if self._bits or self._listed:
             target = exact_delta(delta)
             found = self._crossing(self.nearly, 0, target)[1]
             for _ in range(_STEPS):
@@ -135,11 +137,14 @@ class Shuffled(PrivacyCurve):
     def above(self, ratio: Fraction, smoothing: float) -> arb:
         if not self._laws or ratio >= self.largest_ratio:
             return arb(0)
+        if self._listed:
+            return ball(self._listed.delta(ratio))
         if self._bits:
-            if ratio not in self._exact:
-                bounds = [bits.delta(ratio)[1] for bits in self._bits]
-                self._exact = {ratio: max_of(bounds)}
-            return self._exact[ratio]
+            if (
+                ratio not in self._found
+            ):  # asked again for another smoothing, which bits have none of
+                self._found = {ratio: max_of([bits.delta(ratio)[1] for bits in self._bits])}
+            return self._found[ratio]
         # Branch and bound over the pairs: groups are split until a law above all of a group is not
         # much worse than the worst single law found.
         # By the central limit theorem the law of the largest variance is the worst, or nearly: it
@@ -177,6 +182,8 @@ class Shuffled(PrivacyCurve):
 
     @precision()
     def nearly(self, ratio: Fraction, smoothing: float) -> arb:
+        if self._listed:
+            return self.above(ratio, smoothing)
         if self._bits:
             # A little more than the bound will be
             raised = 1 + ball(_MORE * self._bits[0].nearly)
@@ -185,6 +192,8 @@ class Shuffled(PrivacyCurve):
 
     @precision()
     def below(self, ratio: Fraction, smoothing: float) -> arb:
+        if self._listed:
+            return ball(self._listed.delta(ratio))
         if self._bits:
             return max_of([bits.delta_at_ends(ratio) for bits in self._bits])
         best = arb(0)

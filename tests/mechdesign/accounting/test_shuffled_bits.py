@@ -14,8 +14,8 @@ from scipy import stats
 from frequency import GRR
 from mechdesign import Mechanism, Privacy
 from mechdesign.accounting import compose, shuffled, shuffled_bits
-from mechdesign.accounting.pair_law import TableLaws, exp_above, exp_below
-from mechdesign.accounting.shuffled_bits import ShuffledBits
+from mechdesign.accounting.pair_law import PairLaws, TableLaws, exp_above, exp_below
+from mechdesign.accounting.shuffled_bits import ShuffledBits, orders_of_bits
 from mechdesign.base import precision
 from mechdesign.base.numbers import ball
 from tests.mechdesign.accounting.enumerated import shuffled_delta
@@ -208,10 +208,14 @@ def test_equal_probabilities_reveal_nothing():
 
 
 def test_only_tables_of_two_outputs_are_of_bits():
-    assert TableLaws([[3, 1], [1, 3]]).bit == (Fraction(1, 4), Fraction(3, 4))
-    assert TableLaws([[3, 1], [0, 0], [1, 3]]).bit == (Fraction(1, 4), Fraction(3, 4))
-    assert TableLaws([[2, 1, 1], [1, 2, 1], [1, 1, 2]]).bit is None
-    assert shuffled(GRR(3, 1.0), 100)._bits == ()
+    (bits,) = orders_of_bits([[3, 1], [1, 3]], 10)
+    assert (bits.low, bits.high, bits.others) == (Fraction(1, 4), Fraction(3, 4), 9)
+    assert orders_of_bits([[1, 1, 1], [1, 1, 1]], 10) == ()
+    first, second = orders_of_bits([[4, 3, 2], [1, 2, 3]], 10)
+    assert (first.low, first.high) == (Fraction(1, 5), Fraction(3, 5))
+    assert (second.low, second.high) == (Fraction(2, 5), Fraction(4, 5))
+    assert TableLaws([[3, 1], [0, 0], [1, 3]]).rows == [[3, 1], [1, 3]]
+    assert PairLaws([TableLaws([[3, 1], [1, 3]])[0]]).rows is None
 
 
 def test_collections_of_bits_compose():
