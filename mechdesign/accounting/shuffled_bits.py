@@ -57,9 +57,14 @@ _BITS = 128  # the precision in bits, beyond those of the number of users
 
 _LISTED = 64  # up to so many others everything is listed
 
-# How much of the largest delta may be added to it; of wide laws less, where that costs little; and
-# the variance that is wide in this sense.
-_NEARLY, _NEARER, _LARGE = Fraction(1, 500), Fraction(1, 5000), 10**5
+# How much of the largest delta may be added to it, up to some variances of the number of ones: of
+# narrow and of wide laws little, where that takes hardly longer.
+_TOLERANCES = (
+    (300, Fraction(1, 10_000)),
+    (2000, Fraction(1, 500)),
+    (100_000, Fraction(1, 2000)),
+    (math.inf, Fraction(1, 5000)),
+)
 
 # The variance from which thresholds may be taken as real numbers, and that up to which this is not
 # even tried.
@@ -122,8 +127,9 @@ class ShuffledBits(Bits):
 
     def _listed(self, ratio: Fraction) -> arb:
         """Return the largest delta by listing all compositions and all numbers of ones."""
-        a, b, t = ball(self.low), ball(self.high), ball(ratio)
-        difference = arb_poly([1 - b - t * (1 - a), b - t * a])
+        a, b, gain = ball(self.low), ball(self.high), self.high - ratio * self.low
+        # Exact, before they are balls: both may be far smaller than a and b.
+        difference = arb_poly([ball(1 - ratio - gain), ball(gain)])
         zeros, ones = ([arb_poly([1])] * (self.others + 1) for _ in range(2))
         for m in range(self.others):
             zeros[m + 1] = zeros[m] * arb_poly([1 - a, a])
@@ -137,8 +143,8 @@ class ShuffledBits(Bits):
     @cached_property
     def nearly(self) -> Fraction:
         """How much of delta is added to it at most, nearly always."""
-        least = min(p * (1 - p) for p in (self.low, self.high))
-        return _NEARER if self.others * least > _LARGE else _NEARLY
+        variance = self.others * min(p * (1 - p) for p in (self.low, self.high))
+        return next(tolerance for most, tolerance in _TOLERANCES if variance <= most)
 
     @property
     def _bits(self) -> int:

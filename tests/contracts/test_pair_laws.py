@@ -51,6 +51,7 @@ SMALL = {
     "two items, one set": lambda: frequency.SubsetSelection(2, 1.0),
     "sketch of two items": lambda: frequency.HadamardCountMeanSketch(2, 1.0, hashes=3, width=4),
     "sets of one item": lambda: rangeq.PaddedSets(frequency.GRR(2, 1.0), 1),
+    "GRR of 9": lambda: frequency.GRR(9, 1.0),
     "HRR of 7": lambda: frequency.HRR(7, 1.0),
     "OLH of 9": lambda: frequency.OLH(9, 0.5),
     "geometry of 7": lambda: frequency.ProjectiveGeometry(7, 0.5),
@@ -211,11 +212,11 @@ def test_planted_errors_are_found():
 
     honest = Channel._least_together
     with patch.object(Channel, "_least_together", property(more(honest))):
-        for name in ("GRR", "OLH of 9", "CircularHistogram", "PaddedSets"):
+        for name in ("GRR of 9", "OLH of 9", "CircularHistogram", "PaddedSets"):
             with pytest.raises(AssertionError):
                 check_pairs(name)
     with patch.object(Channel, "_always_likely", property(lambda self: Fraction(1, 1000))):
-        for name in ("GRR", "subsets of 6"):
+        for name in ("GRR of 9", "subsets of 6"):
             with pytest.raises(AssertionError):
                 check_pairs(name)
     together = frequency.GRR._likely_together
