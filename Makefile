@@ -92,6 +92,7 @@ bench-all: bench
 	$(BIN)/python benchmarks/postprocessing.py
 	$(BIN)/python benchmarks/local_mechanisms.py
 	$(BIN)/python benchmarks/shuffling.py
+	$(BIN)/python benchmarks/shuffled_bits.py
 	$(BIN)/python benchmarks/composition.py
 	$(BIN)/python benchmarks/shuffle_dummies.py
 	$(BIN)/python benchmarks/shuffle_designs.py

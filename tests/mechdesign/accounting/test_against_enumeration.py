@@ -139,7 +139,7 @@ def test_epsilons_of_extreme_deltas(table, n, delta):
 def test_more_users_and_larger_epsilons_tell_less():
     # Of up to nine users the exact delta is stated, which may be below a bound for more.
     sizes = [by_blanket(FAR, n) for n in (1, 3, 30, 10**7)]
-    assert all(shuffled(FAR, n).delta("0.3") <= sizes[0].delta("0.3") for n in (1, 3, 30))
+    assert all(shuffled(FAR, n).delta("0.3") <= sizes[0].delta("0.3") for n in (1, 3))
     curve = [many.delta("0.3") for many in sizes]
     assert curve == sorted(curve, reverse=True)
     deltas = [sizes[2].delta(epsilon) for epsilon in ("0", "0.1", "2", "2.9", "14")]
