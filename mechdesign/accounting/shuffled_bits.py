@@ -74,11 +74,14 @@ _ENDS = 4  # how many compositions at either end are evaluated first
 
 _LEAST = arb(2) ** -150  # the delta below which no bound is sharpened
 
+# The delta below which the search of narrow laws, which would take many intervals, is given up.
+_TINY = arb(2) ** -45
+
 _MOST_PIECES = 16  # into how many an interval is split at once
 
 _MOST_PARTS = 400  # into how many parts a range of thresholds is cut
 
-_MOST_INTERVALS = 20_000  # after so many the search is given up
+_MOST_INTERVALS = 300  # after so many the search is given up
 
 _UNIT = 4  # into how many parts unit intervals are cut to prove a sign
 
@@ -106,7 +109,7 @@ class ShuffledBits(Bits):
         Returns
         -------
         tuple of arb
-            At most delta, and at least delta: nearly the same.
+            At most delta, and at least delta: nearly the same, unless the search is given up.
         """
         if self.high <= ratio * self.low:
             return arb(0), arb(0)
@@ -140,11 +143,20 @@ class ShuffledBits(Bits):
         )
         return reduce(arb.max, deltas)
 
+    @property
+    def wide(self) -> bool:
+        """Whether the number of ones has so large a variance that the search takes no time."""
+        return self._variance > _WIDE
+
+    @property
+    def _variance(self) -> Fraction:
+        """The least variance of the number of ones."""
+        return self.others * min(p * (1 - p) for p in (self.low, self.high))
+
     @cached_property
     def nearly(self) -> Fraction:
         """How much of delta is added to it at most, nearly always."""
-        variance = self.others * min(p * (1 - p) for p in (self.low, self.high))
-        return next(tolerance for most, tolerance in _TOLERANCES if variance <= most)
+        return next(tolerance for most, tolerance in _TOLERANCES if self._variance <= most)
 
     @property
     def _bits(self) -> int:
@@ -185,6 +197,8 @@ class _Search:
         self.at_ends()
         if self.at.gain <= self._enough:
             return self.best, self.at.gain  # no delta is larger
+        if self.best < _TINY and not self.bits.wide:
+            return self.best, self.at.gain
         intervals, looked = [(0, self.bits.others)], 0
         while intervals:
             looked += 1

@@ -54,6 +54,10 @@ _NEARLY = 1.02  # the largest factor over the worst pair's delta that may be cha
 # bound nearly always; and the steps of epsilon, and how many, where it is not.
 _MORE, _STEP, _STEPS = Fraction(3, 2), 1.5e-4, 8
 
+_FINE = 0.02  # the smoothing of the blanket's bound where that search has been given up
+
+_GIVEN_UP = 2  # the factor between both bounds that tells so
+
 TRUST = (
     "The shuffler is trusted to drop who sent what, when and from where, and to publish only the"
     " whole collection, in random order"
@@ -124,10 +128,10 @@ class Shuffled(PrivacyCurve):
         # Where delta is known exactly the cheap curve is the bound itself, nearly always.
         if self._bits or self._listed:
             target = exact_delta(delta)
-            found = self._crossing(self.nearly, 0, target)[1]
+            found = self._crossing(self.nearly, _FINE, target)[1]
             for _ in range(_STEPS):
                 if found >= self.local_epsilon or not (
-                    self.above(exp_below(Fraction(found)), 0).upper() > ball(target).lower()
+                    self.above(exp_below(Fraction(found)), _FINE).upper() > ball(target).lower()
                 ):
                     return min(found, self.local_epsilon)
                 found *= 1 + _STEP
@@ -140,11 +144,18 @@ class Shuffled(PrivacyCurve):
         if self._listed:
             return ball(self._listed.delta(ratio))
         if self._bits:
-            if (
-                ratio not in self._found
-            ):  # asked again for another smoothing, which bits have none of
-                self._found = {ratio: max_of([bits.delta(ratio)[1] for bits in self._bits])}
+            # Asked again for another smoothing, of which bits have none
+            if ratio not in self._found:
+                lows, highs = zip(*(bits.delta(ratio) for bits in self._bits), strict=True)
+                high = max_of(highs)
+                if not high <= _GIVEN_UP * max_of(lows):
+                    high = high.min(self._by_blanket(ratio, smoothing))
+                self._found = {ratio: high}
             return self._found[ratio]
+        return self._by_blanket(ratio, smoothing)
+
+    def _by_blanket(self, ratio: Fraction, smoothing: float) -> arb:
+        """Return at least delta, by the blanket alone."""
         # Branch and bound over the pairs: groups are split until a law above all of a group is not
         # much worse than the worst single law found.
         # By the central limit theorem the law of the largest variance is the worst, or nearly: it
@@ -208,6 +219,10 @@ class Shuffled(PrivacyCurve):
         It is the least one whose delta is at least the bounds at some fifty epsilons; from where
         delta is 1e-40 on it is infinite. Nothing is known of it from below.
         """
+        if self._bits and not self._bits[0].wide:
+            # The search takes a second for each of dozens of epsilons: the blanket's instead
+            laws = PairLaws([self._laws[k] for k in range(len(self._laws))])
+            return Shuffled(laws, (), self.n).profile
         bulk, end = self.epsilon(_BULK), self.epsilon(_END)
         grid = {bulk * k / _POINTS for k in range(_POINTS)}
         grid |= {bulk + (end - bulk) * k / _TAIL for k in range(_TAIL + 1)}
