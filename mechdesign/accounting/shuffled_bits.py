@@ -81,7 +81,7 @@ _MOST_PIECES = 16  # into how many an interval is split at once
 
 _MOST_PARTS = 400  # into how many parts a range of thresholds is cut
 
-_MOST_INTERVALS = 300  # after so many the search is given up
+_MOST_INTERVALS = 2000  # after so many the search is given up
 
 _UNIT = 4  # into how many parts unit intervals are cut to prove a sign
 
