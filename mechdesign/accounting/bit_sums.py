@@ -104,8 +104,8 @@ class Box:
     low: float
     high: float
 
-    def k(self, m: int, y: float) -> arb:
-        return arb(self.slope) * m + arb(y)
+    def k(self, m: int, y: arb) -> arb:
+        return arb(self.slope) * m + y
 
 
 def _powers(z: acb, count: int) -> list[acb]:

@@ -440,7 +440,10 @@ class PrivacyCurve(ABC):
         def bounded(epsilon: float) -> arb:
             rounded = exp_below if upward else exp_above
             value = bound(rounded(Fraction(epsilon)), smoothing)
-            return value.upper() if upward else value.lower()
+            end = value.upper() if upward else value.lower()
+            if end.is_nan():  # nothing is known
+                return arb.pos_inf() if upward else arb(0)
+            return end
 
         def margin(epsilon: float) -> float:
             return _margin(bounded(epsilon), target)

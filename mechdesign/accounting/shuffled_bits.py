@@ -72,7 +72,7 @@ _WIDE, _NARROW = 300.0, 9.0
 
 _ENDS = 4  # how many compositions at either end are evaluated first
 
-_LEAST = arb(2) ** -150  # the delta below which no bound is sharpened
+_LEAST = arb(2) ** -150  # the delta below which nothing is searched
 
 # The delta below which the search of narrow laws, which would take many intervals, is given up.
 _TINY = arb(2) ** -45
@@ -197,7 +197,7 @@ class _Search:
         self.at_ends()
         if self.at.gain <= self._enough:
             return self.best, self.at.gain  # no delta is larger
-        if self.best < _TINY and not self.bits.wide:
+        if self.best < (_LEAST if self.bits.wide else _TINY):
             return self.best, self.at.gain
         intervals, looked = [(0, self.bits.others)], 0
         while intervals:
@@ -333,7 +333,7 @@ class _Search:
         # A unit interval of y at either side, where h must have the sign that excludes what is
         # beyond
         rest = steps_m * eighth + steps_k / (8 * _UNIT**2) + error
-        for y, sign in ((box.low, -1), (box.high - 1, 1)):
+        for y, sign in ((arb(box.low), -1), (arb(box.high) - 1, 1)):
             for m in sides:
                 _, of_h = around.rows(arb(m), box.k(m, y), _UNIT + 1, arb(1) / _UNIT)
                 if not all(sign * h > rest for h in of_h):
@@ -346,7 +346,7 @@ class _Search:
         parts = _root(along_k * width**2 / (8 * goal), _MOST_PARTS)
         largest = arb.neg_inf()
         for m in sides:
-            of_g, _ = around.rows(arb(m), box.k(m, box.low), parts + 1, width / parts)
+            of_g, _ = around.rows(arb(m), box.k(m, arb(box.low)), parts + 1, width / parts)
             largest = max_of([largest, *of_g])
         bound = largest + rest + along_k * (width / parts) ** 2 / 8 + error
         if bound <= self._enough:

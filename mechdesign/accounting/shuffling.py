@@ -43,6 +43,8 @@ _BITS = 192  # the precision of the laws
 #: The deltas up to which a profile has many points, and points at all.
 _BULK, _END = Fraction(1, 10**16), Fraction(1, 10**40)
 
+_BULK_OF_BITS = Fraction(1, 10**13)  # the first of reports of one bit, whose search takes longer
+
 #: The number of points of a profile up to the one, and from there to the other.
 _POINTS, _TAIL = 40, 12
 
@@ -130,10 +132,14 @@ class Shuffled(PrivacyCurve):
             target = exact_delta(delta)
             found = self._crossing(self.nearly, _FINE, target)[1]
             for _ in range(_STEPS):
-                if found >= self.local_epsilon or not (
-                    self.above(exp_below(Fraction(found)), _FINE).upper() > ball(target).lower()
-                ):
-                    return min(found, self.local_epsilon)
+                if found >= self.local_epsilon:
+                    return self.local_epsilon
+                ratio = exp_below(Fraction(found))
+                bound = self.above(ratio, _FINE)
+                if bound.upper() <= ball(target).lower():
+                    return found
+                if not bound <= _GIVEN_UP * self.nearly(ratio, _FINE):
+                    return self._blanket.epsilon(delta)  # the search would be given up again
                 found *= 1 + _STEP
         return super().epsilon(delta)
 
@@ -153,6 +159,12 @@ class Shuffled(PrivacyCurve):
                 self._found = {ratio: high}
             return self._found[ratio]
         return self._by_blanket(ratio, smoothing)
+
+    @cached_property
+    def _blanket(self) -> Shuffled:
+        """The same, with what the blanket alone bounds."""
+        laws = PairLaws([self._laws[k] for k in range(len(self._laws))])
+        return Shuffled(laws, (), self.n, self.of_one_day)
 
     def _by_blanket(self, ratio: Fraction, smoothing: float) -> arb:
         """Return at least delta, by the blanket alone."""
@@ -221,14 +233,18 @@ class Shuffled(PrivacyCurve):
         """
         if self._bits and not self._bits[0].wide:
             # The search takes a second for each of dozens of epsilons: the blanket's instead
-            laws = PairLaws([self._laws[k] for k in range(len(self._laws))])
-            return Shuffled(laws, (), self.n).profile
-        bulk, end = self.epsilon(_BULK), self.epsilon(_END)
-        grid = {bulk * k / _POINTS for k in range(_POINTS)}
-        grid |= {bulk + (end - bulk) * k / _TAIL for k in range(_TAIL + 1)}
+            return self._blanket.profile
+        # So does that of wide laws, where delta is tiny
+        rest = self._blanket if self._bits else self
+        bulk = self.epsilon(_BULK_OF_BITS if self._bits else _BULK)
+        end = max(bulk, rest.epsilon(_END))
+        grid = {bulk * k / _POINTS: self for k in range(_POINTS)}
+        grid |= {bulk + (end - bulk) * k / _TAIL: rest for k in range(1, _TAIL + 1)}
+        grid[bulk] = self
         points = []
-        for ratio in sorted(exp_below(Fraction(epsilon)) for epsilon in grid):
-            points.append((ratio, Fraction(min(1.0, float_above(self.above(ratio, 0.02))))))
+        for epsilon, curve in sorted(grid.items()):
+            ratio = exp_below(Fraction(epsilon))
+            points.append((ratio, Fraction(min(1.0, float_above(curve.above(ratio, 0.02))))))
         if end >= self.local_epsilon:
             points.append((self.largest_ratio, Fraction(0)))
         return PrivacyLoss.from_profile(points)

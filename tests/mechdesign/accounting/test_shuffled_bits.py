@@ -16,6 +16,7 @@ from mechdesign import Mechanism, Privacy
 from mechdesign.accounting import compose, shuffled, shuffled_bits
 from mechdesign.accounting.pair_law import PairLaws, TableLaws, exp_above, exp_below
 from mechdesign.accounting.shuffled_bits import ShuffledBits, orders_of_bits
+from mechdesign.accounting.shuffling import Shuffled
 from mechdesign.base import precision
 from mechdesign.base.numbers import ball
 from tests.mechdesign.accounting.enumerated import shuffled_delta
@@ -39,6 +40,19 @@ def deltas(low, high, n, ratio):
     for m in range(n):
         law = zeros[n - 1 - m] * ones[m] * difference
         yield Fraction(int(sum(c for c in law.coeffs() if c > 0)), unit)
+
+
+class Relabelled:
+    """The same reports, of which only laws are known."""
+
+    def __init__(self, oracle):
+        self.oracle = oracle
+
+    def pair_laws(self):
+        return list(self.oracle.pair_laws())
+
+    def attack_laws(self):
+        return self.oracle.attack_laws()
 
 
 def exactly(x):
@@ -224,6 +238,41 @@ def test_collections_of_bits_compose():
     many = shuffled(GRR(2, 1.0), 10_000)
     one, four = many.epsilon("1e-6"), compose([many] * 4).epsilon("1e-6")
     assert one < four < 4 * many.epsilon("2.5e-7")
+
+
+@pytest.mark.parametrize(("local", "n"), [("1", 2000), ("3", 2000), ("1", 10**6)])
+def test_the_profile_is_above_what_some_dataset_tells(local, n):
+    """Also where it is made of the blanket's bounds; and at most a few per cent above."""
+    many = shuffled(GRR(2, local), n)
+    for delta in ("1e-3", "1e-6", "1e-10", "1e-20"):
+        epsilon = many.epsilon_at_least(delta)
+        told = Fraction(many.delta_at_least(epsilon))
+        assert many.profile.delta(exp_below(Fraction(epsilon))) >= told > 0
+    promised = many.profile.delta(exp_below(Fraction(many.epsilon("1e-6"))))
+    assert promised <= 1.1e-6 or not many._bits[0].wide
+
+
+@pytest.mark.parametrize(("local", "n", "delta"), [("1", 3000, "1e-300"), ("8", 10**6, "1e-30")])
+def test_a_search_that_is_given_up_is_not_begun_again(local, n, delta):
+    bits = GRR(2, local)
+    blanket = shuffled(Relabelled(bits), n).epsilon(delta)
+    search = shuffled_bits._Search
+    with patch.object(search, "bounds", autospec=True, side_effect=search.bounds) as begun:
+        assert shuffled(bits, n).epsilon(delta) == blanket
+    assert begun.call_count == 1
+
+
+def test_a_bound_that_is_no_number_promises_nothing():
+    """Planted."""
+    nothing = arb.nan(), arb.nan()
+    with patch.object(ShuffledBits, "delta", lambda *_: nothing):
+        many = shuffled(GRR(2, 1.0), 1000)
+        assert many.delta(0.1) == 1
+        assert many.epsilon("1e-6") == shuffled(Relabelled(GRR(2, 1.0)), 1000).epsilon("1e-6")
+    with patch.object(Shuffled, "below", lambda *_: nothing[0]):
+        assert many.epsilon_at_least("1e-6") == many.delta_at_least(0.1) == 0
+    with patch.object(Shuffled, "above", lambda *_: nothing[0]):
+        assert many.epsilon("1e-6") == many.local_epsilon
 
 
 def test_precision_is_left_as_it_was():
