@@ -22,8 +22,8 @@ from mechdesign.base.numbers import ball
 from tests.mechdesign.accounting.enumerated import shuffled_delta
 
 
-def deltas(low, high, n, ratio):
-    """The delta of each number m of others with the larger probability; exact.
+def deltas(low, high, n, ratio, numbers=None):
+    """The delta of each number m of others with the larger probability, or of some; exact.
 
     The law of the number of ones has the coefficients of polynomials of degree one, multiplied.
     """
@@ -32,13 +32,9 @@ def deltas(low, high, n, ratio):
     up, down = ratio.as_integer_ratio()
     first, second = fmpz_poly([whole - b, b]), fmpz_poly([whole - a, a])
     difference = down * first - up * second
-    zeros, ones = [fmpz_poly([1])], [fmpz_poly([1])]
-    for _ in range(n - 1):
-        zeros.append(zeros[-1] * second)
-        ones.append(ones[-1] * first)
     unit = down * whole**n
-    for m in range(n):
-        law = zeros[n - 1 - m] * ones[m] * difference
+    for m in range(n) if numbers is None else numbers:
+        law = second ** (n - 1 - m) * first**m * difference
         yield Fraction(int(sum(c for c in law.coeffs() if c > 0)), unit)
 
 
@@ -116,6 +112,25 @@ def test_convolution_of_hundreds_of_users(seed):
                 delta = max(deltas(bits.low, bits.high, n, ratio))
             if ratio * bits.low < bits.high:
                 require_around(bits.delta(ratio), delta, Fraction(102, 100))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n", "ratio", "worst"),
+    [
+        (Fraction(23, 50), Fraction(13, 25), 1992, "1.00295", 14),
+        (Fraction(6, 25), Fraction(8, 25), 2248, "1.0328", 0),
+        (Fraction(51, 100), Fraction(4, 5), 2143, "1.0725", 2142),
+    ],
+)
+def test_convolution_of_wide_laws(low, high, n, ratio, worst):
+    """Where thresholds are taken as real numbers: at some of the compositions, the worst known."""
+    ratio = Fraction(ratio)
+    bits = ShuffledBits(low, high, n - 1)
+    assert bits.wide
+    some = sorted({0, 1, worst, n // 3, n // 2, n - 2, n - 1})
+    told = list(deltas(low, high, n, ratio, some))
+    assert some[told.index(max(told))] == worst
+    require_around(bits.delta(ratio), max(told), Fraction(101, 100))
 
 
 def test_a_search_that_misses_compositions_is_found_out():
