@@ -15,6 +15,7 @@ from .exceptions import (
     UnknownColumn,
     UnknownVariance,
 )
+from .oracles.affine_selection import AffineSelection
 from .oracles.count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch, JLOracle
 from .oracles.hadamard_response import HRR
 from .oracles.local_hashing import OLH
@@ -43,6 +44,7 @@ __all__ = [
     "OUE",
     "RR",
     "SUE",
+    "AffineSelection",
     "Aggregate",
     "Answer",
     "Between",

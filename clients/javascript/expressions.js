@@ -264,6 +264,15 @@ const EXPRESSIONS = new Map(
       const space = new Field(field);
       return (v, c) => space.dot(c[0], v);
     },
+    multiple: (field, factors) => {
+      const space = new Field(field);
+      return (v, c) => {
+        let direction = c[0] / factors;
+        let power = 1n;
+        for (; direction >= power; power *= space.q) direction -= power;
+        return space.multiply((c[0] % factors) + 1n, space.dot(direction + power, v));
+      };
+    },
     walsh: () => (v, c) =>
       c.reduce((signs, index, i) => signs | (parity(index & v) << BigInt(i)), 0n),
     haar: () => (v, c) => parity(c[0] & (v >> 1n)) ^ (v & 1n),

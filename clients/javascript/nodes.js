@@ -53,6 +53,31 @@ function lieNode(word, { outcomes, lie, width, field, signs }) {
   };
 }
 
+function windowNode(word, { outcomes, accepted, inside, width, field }) {
+  if (!(accepted > 0n && accepted < outcomes)) {
+    throw new ClientError(`${accepted} of ${outcomes} values are no window`);
+  }
+  const on = chance(word, inside);
+  const near = below(word, accepted);
+  const far = below(word, outcomes - accepted);
+  const fair = below(word, outcomes);
+  const space = new Field(field);
+  const size = Number(width);
+  const less = (item, told) => space.add(item, space.multiply(space.p - 1n, told));
+  const placed = (report, item) => Number(less(item, report) < accepted);
+  return {
+    size,
+    draw: (item, out, at) => {
+      // All are drawn, so that the time is the same for what is told
+      const [told, window, other] = [on(), near(), far()];
+      put(out, at, size, less(item, told ? window : accepted + other));
+    },
+    likely: (coins, item, number) => placed((coins.below(0n, outcomes) + number) % outcomes, item),
+    place: (report, at, item) => placed(get(report, at, size), item),
+    idle: (out, at) => put(out, at, size, fair()),
+  };
+}
+
 /** Signs as bytes: 1, and 255 where a bit is set. */
 function putSigns(out, at, count, minus) {
   for (let i = 0; i < count; i++) out[at + i] = (minus >> BigInt(i)) & 1n ? 255 : 1;
@@ -431,6 +456,7 @@ function choiceNode(word, { seed, width, most, acceptance, candidates, then }) {
 const NODES = new Map(
   Object.entries({
     lie: ["outcomes lie width field signs", lieNode],
+    window: ["outcomes accepted inside width field", windowNode],
     bits: ["places own other", bitsNode],
     subset: ["places size inclusion start", subsetNode],
     hyperplane: ["field dimension lie width", hyperplaneNode],

@@ -10,12 +10,22 @@ from .exact_draws import (
     root,
     uniform,
 )
-from .finite_field import VectorSpace, best_order, binary_basis, space, walsh_hadamard
+from .finite_field import (
+    TABLE_LIMIT,
+    VectorSpace,
+    best_order,
+    binary_basis,
+    orders_near,
+    prime_power,
+    space,
+    walsh_hadamard,
+)
 from .hash_functions import FEW, MOST_FUNCTIONS, Coins, LinearHash, PublicBits, features
 
 __all__ = [
     "FEW",
     "MOST_FUNCTIONS",
+    "TABLE_LIMIT",
     "WORD",
     "WORD_BITS",
     "Code",
@@ -31,6 +41,8 @@ __all__ = [
     "binary_basis",
     "chances",
     "features",
+    "orders_near",
+    "prime_power",
     "root",
     "space",
     "uniform",

@@ -1104,6 +1104,19 @@ def _dot(field: Sequence[int]) -> Any:
     return lambda v, c: dot(c[0], v)
 
 
+def _multiple(field: Sequence[int], factors: int) -> Any:
+    space = _Field(*field)
+
+    def hashed(v: Any, c: Any) -> int:
+        (direction, factor), power = divmod(c[0], factors), 1
+        while direction >= power:
+            direction, power = direction - power, power * space.q
+        dot = space.dot(direction + power, v)
+        return space.multiply(factor + 1, dot) if factor else dot
+
+    return hashed
+
+
 def _waves(waves: Any) -> Any:
     return _cuts([["wave", *wave] for wave in waves])
 
@@ -1172,6 +1185,7 @@ _EXPRESSIONS: dict[str, Any] = {
     "turn": lambda size, width: lambda v, c: (v + c[0]) % size // width,
     "half": lambda order: lambda v, c: int((v + c[0]) % order >= (order + 1) // 2),
     "dot": _dot,
+    "multiple": _multiple,
     "walsh": lambda: lambda v, c: sum(_parity(index & v) << i for i, index in enumerate(c)),
     "haar": lambda: lambda v, c: _parity(c[0] & v >> 1) ^ v & 1,
     "projection": _projection,
@@ -1240,6 +1254,29 @@ def _lie(word: Word, outcomes: int, lie: int, width: int, field: Any, signs: int
         lambda report, item: report == _signs(item, signs),
         idle=lambda: _signs(fair(), signs),
     )
+
+
+def _window(word: Word, outcomes: int, accepted: int, inside: int, width: int, field: Any) -> _Node:
+    if not 0 < accepted < outcomes:
+        raise ClientError(f"{accepted!r:.40} of {outcomes!r:.40} values are no window")
+    true, space = _chance(word, inside), _Field(*field)
+    near, far = _below(word, accepted), _below(word, outcomes - accepted)
+
+    def less(item: int, told: int) -> int:
+        return space.add(item, space.multiply(space.p - 1, told))
+
+    def draw(item: int) -> int:
+        # All are drawn, so that the time is the same for what is told
+        on, window, other = true(), near(), far()
+        return less(item, window if on else accepted + other)
+
+    def place(report: int, item: int) -> int:
+        return less(item, report) < accepted
+
+    def likely(coins: _Coins, item: int, number: int, most: int) -> int:
+        return place((coins.below(0, outcomes) + number) % outcomes, item)
+
+    return _Node(width, draw, likely, place, idle=_below(word, outcomes))
 
 
 def _signs(minus: int, count: int) -> int:
@@ -1567,6 +1604,7 @@ def _choice(
 
 _NODES: dict[str, Callable[..., _Node]] = {
     "lie": _lie,
+    "window": _window,
     "bits": _unary,
     "subset": _subset,
     "hyperplane": _hyperplane,

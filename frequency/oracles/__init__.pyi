@@ -1,3 +1,4 @@
+from .affine_selection import AffineSelection
 from .count_mean_sketch import CountMeanSketch, HadamardCountMeanSketch, JLOracle, checked_size
 from .hadamard_response import HRR, SignChannel
 from .local_hashing import OLH
@@ -13,6 +14,7 @@ __all__ = [
     "OLH",
     "OUE",
     "SUE",
+    "AffineSelection",
     "CountMeanSketch",
     "HadamardCountMeanSketch",
     "JLOracle",

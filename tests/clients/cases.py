@@ -91,6 +91,11 @@ GEOMETRY = [
     *(frequency.ProjectiveGeometry(*of) for of in ((17, 1.8), (100, 3.2), (100, 3.3), (100, 3.5))),
     *(frequency.ProjectiveGeometry(*of) for of in ((600, 3.9), (600, 4.8), (600, 5.3))),
 ]
+AFFINE = [
+    *(frequency.AffineSelection(*of) for of in ((1, 1.0), (2, 1.0), (5, 0.2), (24, 0.35))),
+    *(frequency.AffineSelection(*of) for of in ((64, 1.5), (100, 1.0), (256, 1.0), (300, 2.1))),
+    *(frequency.AffineSelection(*of) for of in ((1000, 5.0), (65536, 6.0), (65536, 9.0))),
+]
 TABLES = [
     frequency.Tabular(named.krr(1, alpha=Fraction(1, 2))),
     frequency.Tabular(named.krr(3, alpha=Fraction(1, 3))),
@@ -189,6 +194,9 @@ ONE_BIT = [
                 for kind in (grids.HDG, grids.HIO, grids.LHIO, grids.MSW, grids.WaveGrid)
             ),
             grids.WaveGrid({"a": 5, "b": 6, "c": 2}, 1.0, categorical=["b"]),
+            frequency.AffineSelection(24, 0.35),
+            frequency.AffineSelection(64, 1.5),
+            frequency.AffineSelection(256, 1.0),
         )
     )
 ]
@@ -339,6 +347,7 @@ ODD = [
     *HADAMARD,
     *HASHING,
     *GEOMETRY,
+    *AFFINE,
     *TABLES,
     *SKETCHES,
     *MARGINALS,
@@ -363,6 +372,8 @@ KEPT = [
             (frequency.SubsetSelection(3, "1/20"), 8, [2, 0, 2, 1]),
             (frequency.ProjectiveGeometry(17, "1/2"), 1, [16, 0, 16]),
             (frequency.ProjectiveGeometry(60, "8/5"), 3, [59, 0, 59]),
+            (frequency.AffineSelection(64, "3/2"), 2, [63, 0, 63]),
+            (frequency.AffineSelection(256, 1), 2, [255, 0, 255]),
             (frequency.OLH(50, "6/5"), 2, [49, 0, 49]),
             (frequency.OLH(50, "21/10"), 3, [49, 0, 49]),
             (frequency.HRR(8, 1), 2, [7, 1, 7, 2, 1]),

@@ -29,6 +29,7 @@ ORACLES = [
             frequency.OUE,
             frequency.SUE,
             frequency.ProjectiveGeometry,
+            frequency.AffineSelection,
             frequency.SubsetSelection,
         )
     ),

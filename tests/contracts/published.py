@@ -16,6 +16,7 @@ from frequency import (
     GRR,
     HRR,
     OLH,
+    AffineSelection,
     CountMeanSketch,
     HadamardCountMeanSketch,
     JLOracle,
@@ -115,6 +116,17 @@ def _(channel: ProjectiveGeometry, report, item):
     if space.dot(hyperplane, point)[0] == 0:
         return weight(channel, "through") * (q - 1) / (q ** (t - 1) - 1)
     return weight(channel, "beside") * (q - 1) / q ** (t - 1)
+
+
+@probability.register
+def _(channel: AffineSelection, report, item):
+    q, accepted = channel.parameters["field"], channel.parameters["accepted"]
+    inside = weight(channel, "inside")
+    hashed = channel.hashed(np.array([int(report["function"])]), np.array([item]))
+    field = channel._space.field
+    told = field.add(hashed, field.negative(np.array([int(report["value"])])))[0]
+    chance = inside / accepted if told < accepted else (1 - inside) / (q - accepted)
+    return chance / channel.functions
 
 
 def parity(number):

@@ -84,6 +84,7 @@ CASES = {
     "BLH": Case(lambda: published.BLH(4, 1.0)),
     "HRR": Case(lambda: frequency.HRR(4, 1.0)),
     "HRR, t = 2": Case(lambda: frequency.HRR(4, 1.0, coefficients=2)),
+    "AffineSelection": Case(lambda: frequency.AffineSelection(3, 1.0)),
     "ProjectiveGeometry": Case(lambda: frequency.ProjectiveGeometry(3, 1.0)),
     "HadamardCountMeanSketch": Case(
         lambda: frequency.HadamardCountMeanSketch(5, 1.0, hashes=3, width=4)

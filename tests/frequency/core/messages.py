@@ -24,6 +24,7 @@ from frequency import (
     OUE,
     RR,
     SUE,
+    AffineSelection,
     CountMeanSketch,
     HadamardCountMeanSketch,
     JLOracle,
@@ -56,6 +57,7 @@ ORACLES: dict[str, Oracle] = {
     "HadamardCountMeanSketch": HadamardCountMeanSketch(1 << 40, 1.0, hashes=3, width=8, seed=7),
     "JLOracle": JLOracle(1 << 40, 1.0, rows=300, seed=7),
     "Tabular": Tabular(TABLE),
+    "AffineSelection": AffineSelection(24, 0.35),
 }
 
 LAYOUTS = {
@@ -68,6 +70,7 @@ LAYOUTS = {
     "OUE, full bytes": [("bits", 1, 2)],
     "SubsetSelection": [("bits", 1, 2)],
     "ProjectiveGeometry": [("hyperplane", 1, 1)],
+    "AffineSelection": [("function", 1, 1), ("value", 1, 1)],
     "OLH": [("hash", 1, 1), ("value", 1, 1)],
     "OLH, two bytes": [("hash", 2, 1), ("value", 1, 1)],
     "HRR": [("index", 1, 1), ("sign", 1, 1)],
@@ -122,6 +125,8 @@ def sendable(name: str, raw: bytes) -> bool:
             return first["hyperplane"] < (given["field"] ** given["dimension"] - 1) // (
                 given["field"] - 1
             )
+        case "AffineSelection":
+            return first["function"] < 12 and first["value"] < 5
         case "OLH":
             return (
                 first["hash"] < given["field"] ** given["dimension"]
@@ -171,6 +176,8 @@ def countable(oracle: Oracle, n: int, counts: np.ndarray) -> bool:
             return all(0 <= value <= n for value in flat)
         case "SubsetSelection":
             return all(0 <= value <= n for value in flat) and sum(flat) == n * given["size"]
+        case "AffineSelection":
+            return all(0 <= value <= n for value in flat) and sum(flat) == n * given["accepted"]
         case "HRR":
             # Index j is in u_j reports, |c_j| <= u_j <= n, of the parity of c_j; the u_j sum to n
             # t.
@@ -493,6 +500,7 @@ HOSTILE: dict[str, tuple[list[Any], list[Any]]] = {
         ],
     ),
     "ProjectiveGeometry": ([(0,), (12,)], [(13,), (255,)]),
+    "AffineSelection": ([(0, 0), (11, 4)], [(12, 0), (0, 5), (255, 255)]),
     "OLH": ([(0, 0), (0, 3), (15, 0), (15, 3)], [(16, 0), (0, 4), (255, 255), (0, 255)]),
     "OLH, two bytes": ([(0, 0), (728, 2)], [(729, 0), (0, 3), (65535, 0)]),
     "HRR": (

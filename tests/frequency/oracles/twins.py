@@ -3,6 +3,7 @@
 Test classes that a test module imports would be collected there again; from here they are not.
 """
 
+from tests.frequency.oracles.test_affine_selection import TestAffineSelection
 from tests.frequency.oracles.test_count_mean_sketch import (
     TestCountMeanSketch,
     TestHadamardCountMeanSketch,
@@ -21,6 +22,7 @@ from tests.frequency.oracles.test_tabular_response import (
 from tests.frequency.oracles.test_unary_encoding import TestOUE, TestSUE
 
 __all__ = [
+    "TestAffineSelection",
     "TestCountMeanSketch",
     "TestGRR",
     "TestHRR1",
