@@ -143,7 +143,9 @@ class AffineSelection(Oracle):
     of ``size`` q^(t-1) points. Every two points are in equally many blocks, so the estimator and
     its variance are those of subset selection (Ye and Barg, IEEE Trans. Inf. Theory 2018) with q^t
     items and sets of the size of a block. With one accepted value the blocks are hyperplanes; with
-    one coordinate they are arithmetic progressions modulo q, of any length. Chosen is, of the
+    one coordinate they are arithmetic progressions modulo q, of any length. Variances of sums are
+    exact up to 2^22 blocks, or with one accepted value; else, means over the ways to number the
+    items. Chosen is, of the
     designs whose variance is within one per cent of the least, the one with the shortest reports.
 
     Parameters
@@ -414,11 +416,6 @@ class AffineSelection(Oracle):
         )
 
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
-        """The variances of weighted sums: see `Oracle.linear_variance`.
-
-        Where there are more than 2^22 blocks of several accepted values, they are means over the
-        ways to number the items; those of single items are exact.
-        """
         v, p, q = self._space, float(self.p), float(self.q)
         if self.design.size > 1 and self.design.blocks > _LISTED:
             return self._mean_variance(n, weights, frequencies)

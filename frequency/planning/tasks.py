@@ -42,6 +42,7 @@ from frequency.oracles import (
     OLH,
     OUE,
     SUE,
+    AffineSelection,
     CountMeanSketch,
     HadamardCountMeanSketch,
     JLOracle,
@@ -69,6 +70,7 @@ _ORACLES: dict[type[Oracle], tuple[str, str]] = {
     SubsetSelection: ("D", "n D"),
     OLH: ("log D", "n + q D log D"),
     ProjectiveGeometry: ("log D", "n + q D log D"),
+    AffineSelection: ("log D", "n s + q D log D"),
     HRR: ("1", "n + D log D"),
     CountMeanSketch: ("width", "n width + hashes D"),
     HadamardCountMeanSketch: ("log width", "n + hashes (width log width + D)"),
@@ -83,6 +85,9 @@ LARGEST_EPSILON = 300.0
 # By how much more than with the largest epsilon of a day the mean over the days may err.
 _NEARLY = 1.1
 
+# By how much a variance may be above that of another oracle with reports as short, at most.
+_AS_GOOD = 1.05
+
 _SHORT = 64  # bits of a report that costs nothing worth mentioning to send
 
 _MEMORY = 1 << 32  # bytes of a server's table beyond which an oracle is left out
@@ -92,7 +97,8 @@ _MEMORY = 1 << 32  # bytes of a server's table beyond which an oracle is left ou
 class Frequencies(Task):
     """The frequencies of items: the oracles of `frequency`.
 
-    Taken is GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2); otherwise the most accurate whose
+    Taken is GRR below 3 exp(epsilon) + 2 items (thesis 2.4.2), unless its variance is more than
+    1.05 times that of another whose reports are no longer; otherwise the most accurate whose
     report is a few bytes, the shortest report where two are within one per cent. The error is
     that of an item of the share 1/domain, and the table shows that of an item that nobody has, too.
     The error of sketches is that of the worst population.
@@ -109,7 +115,9 @@ class Frequencies(Task):
     changes: int = 0
     day: Any = None
 
-    symbols: ClassVar[str] = "D items, q values of a hash or of a field's element, n reports"
+    symbols: ClassVar[str] = (
+        "D items, q values of a hash or of a field's element, s of them accepted, n reports"
+    )
     described: ClassVar[str] = "docs/protocols/oracles"
     postprocessing: ClassVar[str] = (
         "errors are those of unbiased estimates; frequency.postprocess.empirical_bayes makes them a"
@@ -207,17 +215,20 @@ class Frequencies(Task):
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
         if self.days > 1:
             epsilon = exact_epsilon(self.epsilons(epsilon)[1])
-        small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
-        if self.domain < small:
-            return "GRR", (
-                f"the domain, {self.domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the"
-                " simplest oracle is good"
-            )
         short = {}
         for name, kind in self._kinds.items():
             oracle = kind(self.domain, epsilon)
             if oracle.report_bits <= _SHORT and _fits(oracle):
                 short[name] = oracle.variance(n, 1 / self.domain), oracle.report_bits
+        small = 3 * math.exp(min(float(epsilon), 700.0)) + 2
+        simple, bits = short.get("GRR", (math.inf, 0))
+        if self.domain < small and all(
+            simple <= _AS_GOOD * variance for variance, size in short.values() if size <= bits
+        ):
+            return "GRR", (
+                f"the domain, {self.domain}, is below 3 e^epsilon + 2 = {small:.4g}, so the"
+                " simplest oracle is good"
+            )
         enough = 1.01**2 * min(variance for variance, _ in short.values())
         good = [name for name, (variance, _) in short.items() if variance <= enough]
         return min(good, key=lambda name: (short[name][1], short[name][0])), ""
