@@ -13,6 +13,7 @@ from frequency import (
     OUE,
     RR,
     SUE,
+    AffineSelection,
     CountMeanSketch,
     HadamardCountMeanSketch,
     JLOracle,
@@ -62,7 +63,7 @@ class TestSlowerOracles(OracleVariances):
     entries = {  # noqa: RUF012
         **{
             kind.__name__: Entry(fixed(partial(kind, 16)))
-            for kind in (SubsetSelection, HRR, OLH, ProjectiveGeometry)
+            for kind in (SubsetSelection, HRR, OLH, ProjectiveGeometry, AffineSelection)
         }
     }
 
