@@ -135,7 +135,6 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
     yield frequency.SUE(8, 1.0), numbers(8)
     yield frequency.SubsetSelection(20, 1.0), numbers(20)
     yield frequency.ProjectiveGeometry(100, 1.0), numbers(100)
-    yield frequency.AffineSelection(100, 1.0), numbers(100)
     yield frequency.CountMeanSketch(1 << 30, 1.0, hashes=8, width=16), numbers(1 << 30)
     yield (
         frequency.HadamardCountMeanSketch(1 << 30, 1.0, hashes=8, width=16, seed=3),
@@ -215,6 +214,7 @@ def collected() -> Iterator[tuple[Any, np.ndarray]]:
         grids.HDG([1 << 20] * 6, 1.0, 200, line_share=Fraction(1, 4)),
         np.zeros((9, 6), dtype=int),
     )
+    yield frequency.AffineSelection(100, 1.0), numbers(100)
 
 
 def collecting(protocol: Any) -> Any:
