@@ -66,7 +66,7 @@ for domain in (4, 1024):
 
 # %% tags=["remove-cell"]
 assert plan("frequencies", 4, epsilon=1.0, n=n).best.name == "GRR"
-assert plan("frequencies", 1024, epsilon=1.0, n=n).best.name == "ProjectiveGeometry"
+assert plan("frequencies", 1024, epsilon=1.0, n=n).best.name == "AffineSelection"
 
 # %% [markdown]
 # ## Error against the number of items
@@ -289,7 +289,7 @@ fig
 # %% [markdown]
 # ## Which one?
 #
-# A few items: GRR. Many: ProjectiveGeometry, the least error that fits in a few bytes;
+# A few items: GRR. Many: AffineSelection, the least error that fits in a few bytes;
 # SubsetSelection if the bits are no matter. The others when something else speaks for them: HRR for
 # one sign and for linear transforms, OUE for the simplest client, OLH for comparison with the
 # literature.
