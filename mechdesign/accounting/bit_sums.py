@@ -105,6 +105,7 @@ class Box:
     high: float
 
     def k(self, m: int, y: arb) -> arb:
+        """The threshold k at a composition and an offset."""
         return arb(self.slope) * m + y
 
 
