@@ -140,7 +140,7 @@ def test_errors_between_what_is_simulated_follow_a_power_law() -> None:
     few, many = round(_user_node(8)), round(_user_node(9))
     assert (few, many) == (10_000, 30_000)
     at = {
-        (epsilon, n): dict(_errors(WaveGrid, attributes, epsilon, n, None))
+        (epsilon, n): dict(_errors(WaveGrid, attributes, epsilon, n, None, ()))
         for epsilon in (low, high)
         for n in (few, many)
     }
