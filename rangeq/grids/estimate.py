@@ -140,7 +140,13 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         """
         shape, asked = conditions(where, self.attributes.names, self.attributes.sizes)
         estimate, ranged = self._ranged(asked)
-        return estimate._of_conditions(shape, ranged)
+        return self._by_reports(estimate._of_conditions(shape, ranged), shape, asked)
+
+    def _by_reports(
+        self, told: Answer, shape: tuple[int, ...], asked: Sequence[Condition]
+    ) -> Answer:
+        """The answer, of a model beside what the reports alone tell."""
+        return told
 
     def _ranged(self, asked: Sequence[Condition]) -> tuple[Self, Sequence[Condition]]:
         """The estimate and the question, where it can with lists of values as ranges."""

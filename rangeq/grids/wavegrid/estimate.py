@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from frequency.core import (
     Condition,
     ConfidenceInterval,
     by_model,
-    conditions,
     normal_quantile,
     place_along,
 )
@@ -129,19 +127,19 @@ class WaveEstimate(ConjunctionEstimate):
     def fitted(self) -> WaveEstimate:
         return self
 
-    def answer(self, where: Mapping[Any, Any]) -> Answer:
-        told, reports = super().answer(where), self._reports
-        shape, asked = conditions(where, self.attributes.names, self.attributes.sizes)
-        sizes = self.attributes.sizes
+    def _by_reports(
+        self, told: Answer, shape: tuple[int, ...], asked: Sequence[Condition]
+    ) -> Answer:
+        reports, sizes = self._reports, self.attributes.sizes
         # An attribute that is asked for in whole restricts nothing
-        asked = tuple(
+        limited = tuple(
             condition
             for condition in asked
             if condition.first.ndim or condition.size < sizes[condition.place]
         )
-        if reports is None or not 1 <= len(asked) <= 2:
+        if reports is None or not 1 <= len(limited) <= 2:
             return told
-        each = partial(reports.interval, asked, shape, self._of_drawing)
+        each = partial(reports.interval, limited, shape, self._of_drawing)
         return by_model(told, Answer(told.value, _interval=each))
 
     def _drawn_from(self, rng: np.random.Generator) -> WaveEstimate:

@@ -97,7 +97,7 @@ class ReportsAlone:
         self._told, self._axes, self._joints = told, axes, joints
         self._categorical = categorical
         self._singles: dict[int, tuple[_Range, Floats]] = {}
-        self._grams: dict[tuple[int, int], tuple[_Range, _Range]] = {}
+        self._pairs: dict[tuple[int, int], tuple[_Range, _Range, Floats]] = {}
 
     def alone(self, place: int, weights: Floats) -> UnbiasedAnswers:
         """Return sums over the fine cells of an attribute.
@@ -115,15 +115,15 @@ class ReportsAlone:
         variances = (inside**2).sum(axis=-1) + ((outside @ axis.changes) * outside).sum(axis=-1)
         return UnbiasedAnswers(weights @ likely + inside @ scores, np.maximum(variances, 0.0))
 
-    def _least(self, place: int, weights: Floats) -> UnbiasedAnswers:
+    def _least(self, place: int, weights: Floats, told: UnbiasedAnswers) -> UnbiasedAnswers:
         """Of sums over cells, (questions, cells), those over no fewer of the least upper bound.
 
         Which are taken is told by the model: of narrow ranges reports tell much less than of wide
-        ones, in which no fewer users are.
+        ones, in which no fewer users are. `told` has the sums themselves.
         """
         apart, likely = self._told[place].apart, self._axes[place].line.cells
-        near, wider = weights.shape[-1] - apart, [self.alone(place, weights)]
-        bounds = [weights @ likely + _BOUND * np.sqrt(wider[0].variances)]
+        near, wider = weights.shape[-1] - apart, [told]
+        bounds = [weights @ likely + _BOUND * np.sqrt(told.variances)]
         for doubling in range(0 if self._categorical[place] else (near - 1).bit_length()):
             # So many cells more on both sides of every range
             more = weights.copy()
@@ -153,11 +153,12 @@ class ReportsAlone:
             nothing = np.full(len(rows), np.nan)
             return UnbiasedAnswers(nothing, nothing)
         pair, likely = joint.pair, joint.mean
-        if places not in self._grams:
-            self._grams[places] = _Range.of(pair.grams[0]), _Range.of(pair.grams[1])
-        known, other = self._grams[places]
-        scores = pair.scores - pair.precision * (pair.grams[0] @ likely @ pair.grams[1])
-        scores = other.scores(known.scores(scores), 1) / pair.precision
+        if places not in self._pairs:
+            known, other = _Range.of(pair.grams[0]), _Range.of(pair.grams[1])
+            scores = pair.scores - pair.precision * (pair.grams[0] @ likely @ pair.grams[1])
+            scores = other.scores(known.scores(scores), 1) / pair.precision
+            self._pairs[places] = known, other, scores
+        known, other, scores = self._pairs[places]
         (f, outside), (g, beyond) = known.split(rows), other.split(columns)
         values = ((f @ scores) * g).sum(axis=1)
         variances = (f**2).sum(axis=1) * (g**2).sum(axis=1) / pair.precision
@@ -201,7 +202,7 @@ class ReportsAlone:
             within, beyond = self._fine(condition, shape)
             inside.append(self.alone(condition.place, within))
             touched.append(self.alone(condition.place, beyond))
-            most.append(self._least(condition.place, beyond))
+            most.append(self._least(condition.place, beyond, touched[-1]))
         parts = [1.0]
         if len(asked) == 2:
             pair = places[0], places[1]
