@@ -12,13 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base import Rational, exact, whole
+from mechdesign.base import Integers, Rational, exact, whole
 from mechdesign.perturbation.key_assignment import convolved, require_few_keys
 from mechdesign.perturbation.table import PerturbationTable
 
@@ -146,8 +147,8 @@ def best_guess_of_table(
     ):
         raise ValueError(f"a table of {rows} x {columns} cells with {keys} keys is too large")
     noise = table.noise(np.full(keys, row), np.arange(keys))
-    axes = np.meshgrid(*[np.arange(keys)] * rows, indexing="ij")
-    summed = noise[sum(axes) % keys]
+    axes, sums_of_keys = _keys_of_rows(keys, rows)
+    summed = noise[sums_of_keys]
     column: dict[_Seen, npt.NDArray[np.float64]] = {}
     for cells in product(sorted({*noise.tolist()}), repeat=rows):
         members = np.all([noise[k] == v for k, v in zip(axes, cells, strict=True)], axis=0)
@@ -167,7 +168,7 @@ def best_guess_of_table(
                 following[seen] = following.get(seen, 0) + wave * other
         states = following
     joint = defaultdict[tuple[Any, ...], Counter[int]](Counter)
-    outputs = np.stack([noise[k] for k in (*axes, sum(axes) % keys)], axis=-1).reshape(-1, rows + 1)
+    outputs = np.stack([noise[k] for k in (*axes, sums_of_keys)], axis=-1).reshape(-1, rows + 1)
     kinds, place = np.unique(outputs, axis=0, return_inverse=True)
     for (first, residuals, noises), wave in states.items():
         # Numbers below 2^40: transforms of so few terms are off by far less than a half
@@ -181,6 +182,13 @@ def best_guess_of_table(
     if sum(each.total() for each in joint.values()) != everything:
         raise ArithmeticError("the keys that were counted are not all that there are")
     return CellGuess(*_chances(joint.values(), everything), *_alone(table, row, rows, columns))
+
+
+@lru_cache(maxsize=1)  # of one table at a time
+def _keys_of_rows(keys: int, rows: int) -> tuple[tuple[Integers, ...], Integers]:
+    """Return the keys of each row, and their sums: shapes (keys,) * rows, for all combinations."""
+    axes = np.meshgrid(*[np.arange(keys)] * rows, indexing="ij")
+    return tuple(axes), np.asarray(sum(axes) % keys)
 
 
 def _chances(found: Iterable[Counter[int]], everything: int) -> tuple[Fraction, Fraction]:
@@ -343,7 +351,7 @@ class _Attack:
         if self.keys**rows > _MOST_ENTRIES:
             raise ValueError(f"{rows} rows of cells with {self.keys} keys are too many to follow")
         options = [self.possible(output) for output in outputs]
-        summed = sum(np.meshgrid(*[np.arange(self.keys)] * rows, indexing="ij")) % self.keys
+        _, summed = _keys_of_rows(self.keys, rows)
         found: _Arrays = {}
         for counts in product(*options):
             each = [options[i][n] for i, n in enumerate(counts)]
@@ -380,8 +388,8 @@ class _Attack:
         total: int,
     ) -> int:
         """Return the weight of the keys with which rows and the total are published so."""
-        axes = np.meshgrid(*[np.arange(self.keys)] * len(counts), indexing="ij")
-        mask = self.publishes(sum(counts), total)[sum(axes) % self.keys]
+        axes, summed = _keys_of_rows(self.keys, len(counts))
+        mask = self.publishes(sum(counts), total)[summed]
         for axis, count, output in zip(axes, counts, rows, strict=False):
             mask = mask & self.publishes(count, output)[axis]
         return int(array[mask].sum()) if mask.any() else 0
