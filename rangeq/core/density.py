@@ -309,7 +309,7 @@ def _mode(
     return _Mode(p, root @ w, value - 0.5 * volume, lambda: np.asarray(half @ half.T))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)  # all kernels of some 16 sizes
 def _root(cells: int, kernel: Kernel, apart: int = 0, heap: int | None = None) -> Floats:
     """Return a matrix R for a kernel, R R' its covariance but for what scales densities.
 
