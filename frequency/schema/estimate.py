@@ -889,12 +889,14 @@ class SurveyEstimate:
             Their names, at most three but for bars; None: all.
         kind : str, optional
             "bars", of more than 40 items those of the largest; "cdf" or "histogram", of an ordered
-            attribute; "heat map", of two; "mosaic", of two or three with few items. None: the cdf
-            of an ordered attribute and the bars of another one; a heat map of two, but a mosaic if
-            neither has an order and both have few items; a mosaic of three.
+            attribute; "heat map", of two; "map", at scale, of longitude and latitude, or of x and y
+            in one unit, by their names; "mosaic", of two or three with few items. None: the cdf of
+            an ordered attribute and the bars of another one; a map of two that are places, else a
+            heat map, but a mosaic if neither has an order and both have few items; a mosaic of
+            three.
         confidence : float, default 0.95
-            Of each interval by itself, in (0, 1); of a heat map, whose cells are blank where they
-            cannot be told from 0, of the intervals of all cells at once.
+            Of each interval by itself, in (0, 1); of a heat map or a map, whose cells are blank
+            where they cannot be told from 0, of the intervals of all cells at once.
         shares : bool, default False
             Draw fractions of the users, also of a release, which is in users: see `shares`.
 

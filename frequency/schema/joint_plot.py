@@ -1,4 +1,4 @@
-"""Figures of several attributes: heat maps of two, and mosaics of two or three.
+"""Figures of several attributes: heat maps and maps of two, and mosaics of two or three.
 
 They are `matplotlib.figure.Figure` objects, like those of `mechdesign.plot`.
 """
@@ -6,6 +6,7 @@ They are `matplotlib.figure.Figure` objects, like those of `mechdesign.plot`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -25,11 +26,12 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 from frequency.core import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import FRACTION, Attribute, ItemAttribute
-from frequency.schema.numeric import Ordered, Ordinal
+from frequency.schema.numeric import Numeric, Ordered, Ordinal
 from frequency.schema.plot import (
     MOST_NAMES,
     Interval,
     are_dates,
+    are_equal,
     bars,
     bin_edges,
     cumulative,
@@ -76,6 +78,12 @@ _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
 
 _BLANK = "0.9"  # the colour of what is within the noise
 
+# Names of attributes that are places, across and up: on the Earth in degrees, or in one unit.
+_DEGREES = (r"lon|lng|long|longitude", r"lat|latitude")
+_PLANE = (r"x|east|easting|eastings", r"y|north|northing|northings")
+
+_KM_OF_DEGREE = 111.2  # of latitude
+
 # The colours, from light to dark.
 _SHADES = ListedColormap(colormaps["YlGnBu"](np.linspace(0.1, 1, 256)), "shades")
 
@@ -88,25 +96,38 @@ def heat_map(
     measure: str = "fraction of the users",
     confidence: float = 0.95,
     caption: str = "",
+    aspect: float | None = None,
 ) -> Figure:
     """A cell for each pair of items, by colour; blank where its interval reaches 0.
 
     Intervals must hold for all cells at once: of many empty ones some would else be coloured by
-    chance. All bins are as wide as each other, whatever their widths in units.
+    chance. All bins are as wide as each other, whatever their widths in units; but with an aspect
+    they are at scale, and a unit up is so many times as long as one across.
     """
     table, ends = finite(values, interval)
-    _fits(table, attributes)
+    _fits(table, [each.size if aspect is None else each.bins for each in attributes])
     if len(attributes) != 2:
         raise ValueError(f"a heat map is of two attributes, not of {len(attributes)}")
     first, second = attributes
     # Longer where many names need room: across they are slanted
     wide = max(_ACROSS, 0.24 * _named(first))
     high = max(_UP, 0.19 * _named(second))
-    figure, axes = panel(title(first), title(second), wide + 2.2, high + 1.2)
+    if aspect is not None:
+        assert isinstance(first, Ordered)
+        assert isinstance(second, Ordered)
+        across, up = bin_edges(first), bin_edges(second)
+        ratio = float(np.ptp(up) / np.ptp(across)) * aspect
+        wide, high = min(wide, 1.5 * _UP / ratio), min(1.5 * _UP, wide * ratio)
+    figure, axes = panel(title(first), title(second), max(wide, 3.4) + 2.2, max(high, 2) + 1.2)
     axes.grid(False)
     blank = table <= 0 if ends is None else ends[0] <= 0
     seen = table[~blank]
-    across, up = _laid_out(axes.xaxis, first, wide), _laid_out(axes.yaxis, second, high)
+    if aspect is None:
+        across, up = _laid_out(axes.xaxis, first, wide), _laid_out(axes.yaxis, second, high)
+    else:
+        axes.set(aspect=aspect, xlim=across[[0, -1]], ylim=up[[0, -1]])
+        mark_numbers(axes.xaxis)
+        mark_numbers(axes.yaxis)
     if blank.any():
         together = f" for all {table.size:,} cells at once" if table.size > 1 else ""
         noise = f"within the noise: {confidence:.0%} intervals{together} reach 0"
@@ -122,7 +143,7 @@ def heat_map(
         caption = f"{caption}{caption and '; '}{nothing}"
     if max(table.shape) < 16:
         _print_values(axes, across, up, table, np.where(blank, MUTED, ink_on(image.to_rgba(table))))
-    caption_above(axes, caption, 66)
+    caption_above(axes, caption, 66 if aspect is None else round(14 * wide))
     legend_above(figure)
     return figure
 
@@ -260,7 +281,7 @@ def mosaic(
     the rest is made to sum to 1; the caption says how much that changed.
     """
     table, ends = finite(values, interval)
-    _fits(table, attributes)
+    _fits(table, [attribute.size for attribute in attributes])
     if len(attributes) not in (2, 3):
         raise ValueError(f"a mosaic is of two or three attributes, not of {len(attributes)}")
     for attribute, most in zip(attributes, (MOST_COLUMNS, MOST_PARTS, MOST_PARTS), strict=False):
@@ -401,10 +422,11 @@ def _changed(table: Floats, measure: str) -> str:
     return ""
 
 
-def _fits(table: Floats, attributes: Sequence[ItemAttribute]) -> None:
-    sizes = tuple(attribute.size for attribute in attributes)
-    if table.shape != sizes:
-        raise ValueError(f"the attributes have {sizes} items, got values of shape {table.shape}")
+def _fits(table: Floats, sizes: Sequence[int]) -> None:
+    if table.shape != tuple(sizes):
+        raise ValueError(
+            f"the attributes have {tuple(sizes)} items, got values of shape {table.shape}"
+        )
 
 
 def _is_across(axis: Axis) -> bool:
@@ -416,7 +438,7 @@ def _is_across(axis: Axis) -> bool:
 
 
 #: The kinds of pictures.
-Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "mosaic"]
+Kind: TypeAlias = Literal["bars", "cdf", "histogram", "heat map", "map", "mosaic"]
 
 _OR_THREE = {"heat map": "", "mosaic": " or three"}
 
@@ -446,7 +468,7 @@ def picture_of(
     if kind == "cdf":
         return _cdf(source, chosen[0], values, confidence)
     # Which cells are blank is a statement about all of them
-    each = of_each(confidence, values.size) if kind == "heat map" else confidence
+    each = of_each(confidence, values.size) if kind in ("heat map", "map") else confidence
     around = _around(answer, each)
     unknown = around.unknown
     options: dict[str, Any] = {"measure": source.measure, "confidence": confidence}
@@ -475,13 +497,79 @@ def picture_of(
             apart=len(chosen[0].extra) if single else 0,
             **options,
         )
+    if kind == "map":
+        return _map(chosen, values, around.ends, **options)
     return (heat_map if kind == "heat map" else mosaic)(chosen, values, around.ends, **options)
+
+
+class Places(NamedTuple):
+    """Attributes that tell where somebody is."""
+
+    across: str  # the name of longitude, or of x
+    up: str
+    degrees: bool
+
+
+def places_among(attributes: Sequence[Any]) -> Places | None:
+    """Which attributes are where somebody is, if two are: by their names, bounds and units.
+
+    Parameters
+    ----------
+    attributes : sequence of Attribute or NumericField
+
+    Returns
+    -------
+    Places or None
+        Longitude and latitude, within the bounds of these; or x and y, or easting and northing, in
+        one unit that they state.
+    """
+    numbers = [each for each in attributes if isinstance(each, Numeric)]
+    for marks in (_DEGREES, _PLANE):
+        pattern = [re.compile(rf"(?<![a-z])({mark})(?![a-z])", re.IGNORECASE) for mark in marks]
+        found = [[each for each in numbers if one.search(each.name)] for one in pattern]
+        if not len(found[0]) == len(found[1]) == 1:
+            continue
+        (x,), (y,) = found
+        degrees = marks is _DEGREES
+        on_earth = max(map(abs, x.bounds)) <= 180 and max(map(abs, y.bounds)) <= 90
+        if on_earth if degrees else x.unit and x.unit == y.unit:
+            return Places(x.name, y.name, degrees)
+    return None
+
+
+def _map(
+    chosen: Sequence[Any], values: Floats, interval: Interval | None, **options: Any
+) -> Figure:
+    """Where users are: cells at scale, with those who are at no place in the caption."""
+    places = places_among(chosen)
+    assert places is not None
+    tables = [values, *(() if interval is None else interval)]
+    if places.across != chosen[0].name:
+        chosen, tables = chosen[::-1], [table.T for table in tables]
+    first, second = chosen
+    tables = [table[: first.bins, : second.bins] for table in tables]
+    elsewhere = float(values.sum() - tables[0].sum())
+    if any(attribute.extra for attribute in chosen):
+        rest = f"without {_amount(elsewhere, options['measure'])} who are at no place of it"
+        options["caption"] = _remarks(rest, options["caption"])
+    narrow, unit = 1.0, first.unit
+    if places.degrees:
+        narrow, unit = math.cos(math.radians(float(sum(second.bounds)) / 2)), "km"
+    widths = [np.diff(bin_edges(attribute)) for attribute in chosen]
+    if not all(map(are_equal, widths)):  # or large cells would be dark for their size
+        scale = _KM_OF_DEGREE**2 * narrow if places.degrees else 1.0
+        tables = [table / (scale * np.multiply.outer(*widths)) for table in tables]
+        options["measure"] += f" per {unit}²"
+    ends = None if interval is None else (tables[1], tables[2])
+    return heat_map(chosen, tables[0], ends, aspect=1 / max(narrow, 0.01), **options)
 
 
 def _fitting_kind(chosen: Sequence[Any]) -> Kind:
     if len(chosen) == 1:
         return "cdf" if isinstance(chosen[0], Ordered) else "bars"
     if len(chosen) == 2:
+        if places_among(chosen) is not None:
+            return "map"
         small = chosen[0].size <= MOST_COLUMNS and chosen[1].size <= MOST_PARTS
         return "mosaic" if small and not any(map(_has_units, chosen)) else "heat map"
     if len(chosen) == 3:
@@ -500,6 +588,10 @@ def _check(kind: Any, chosen: Sequence[Any]) -> None:
             raise ValueError(f"a {kind} is of attributes whose values are listed, got {names}")
         if len(chosen) != 2 and (kind, len(chosen)) != ("mosaic", 3):
             raise ValueError(f"a {kind} is of two attributes{_OR_THREE[kind]}, got {names}")
+    if kind == "map" and (len(chosen) != 2 or places_among(chosen) is None):
+        raise ValueError(
+            f"a map is of longitude and latitude, or of x and y in one unit, got {names}"
+        )
 
 
 class _Source(NamedTuple):
@@ -592,11 +684,16 @@ def _around(answer: Answer, confidence: float) -> _Around:
 
 def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:
     """Return what a picture of the bins alone leaves out."""
-    factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
     return ", ".join(
-        f"without {label} ({rounded(factor * value)}{unit})"
+        f"without {label} ({_amount(value, measure)})"
         for label, value in zip(one.extra, cells[one.bins :], strict=True)
     )
+
+
+def _amount(value: float, measure: str) -> str:
+    """Return how many users that are, or what part of them."""
+    factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
+    return f"{rounded(factor * value)}{unit}"
 
 
 def _remarks(*texts: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import RLock
 from typing import Any, NoReturn
 
@@ -332,7 +333,8 @@ class Ledger:
 
         Whenever a process ends, be it killed: the next `open`, `spend` or `publishing` of this
         ledger moves the file to its place if its cost is recorded, and removes it if it is not. If
-        the block raises, nothing is recorded, and no file is left.
+        the block raises, nothing is recorded, and no file is left. A ledger in memory ends with its
+        process.
 
         Parameters
         ----------
@@ -352,7 +354,7 @@ class Ledger:
         BudgetExceeded, AlreadySpent, LedgerChanged
             As of `spend`, before the block begins.
         ValueError
-            The ledger is not in a file, or is closed.
+            The ledger is closed.
 
         Examples
         --------
@@ -365,9 +367,14 @@ class Ledger:
         ('12.3', Fraction(2, 5))
         """
         entry = entry_of(cost, what, users, None, None, False)
-        if self._path is None:
-            raise ValueError("a ledger in memory has no file that could be written with another")
         target = Path(os.path.realpath(path))
+        if self._path is None:
+            with self._guard, TemporaryDirectory(prefix=".", dir=target.parent) as folder:
+                self._account.check(entry)
+                yield (aside := Path(folder) / target.name)
+                self._account.add(entry)
+                aside.replace(target)
+            return
         with (
             self._spending(entry),
             published(self._path, entry.what, target, self._names) as aside,

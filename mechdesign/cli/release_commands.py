@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from importlib.metadata import entry_points
 from itertools import product
@@ -163,18 +164,25 @@ def run_release_table(options: argparse.Namespace) -> None:
         cache=not options.no_cache,
         progress=True,
     )
-    if ledger is not None:  # before anybody sees a count
-        ledger.spend(Fraction(noisy_table.statement.epsilon), targets[0].name)
-    for target in targets:
+    texts = (size, count, options.estimates)
+
+    def write(target: Path, path: Path) -> None:
         if target.suffix == ".json":
-            noisy_table.save(target)
-            continue
-        if axes is not None and places is not None and target in published:
+            noisy_table.save(path)
+        elif axes is not None and places is not None and target in published:
             title = f"{count} by {', '.join(axes.names)}"
-            _published(noisy_table, axes, places, title, confidence).save(target)
-            continue
-        lines = _lines(noisy_table, copied, (size, count, options.estimates), confidence)
-        write_csv(target, lines, read.separator, options.spreadsheet, read.mark)
+            _published(noisy_table, axes, places, title, confidence).save(path)
+        else:
+            lines = _lines(noisy_table, copied, texts, confidence)
+            write_csv(path, lines, read.separator, options.spreadsheet, read.mark)
+
+    first, *others = targets
+    cost = Fraction(noisy_table.statement.epsilon)
+    spending = nullcontext(first) if ledger is None else ledger.publishing(cost, first.name, first)
+    with spending as path:
+        write(first, path)
+    for target in others:  # of the same draw, which is published by now
+        write(target, target)
     sizes = list(noisy_table.mechanisms) if options.json else _shown(list(noisy_table.mechanisms))
     errors = {
         size: StandardErrors.of(noisy_table.mechanisms[size], prior_for(size, prior))

@@ -14,6 +14,7 @@ Thakurta 2022, for Gaussian noise; here by the composition of concentrated priva
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -248,16 +249,25 @@ class CountStream:
         bits = min(entry_bits(promise.noise_ratio), SCALE_BITS)
         mechanism = MatrixMechanism(_triangle(days, workload, bits), promise)
         mechanism.audit().require()
+        if ledger is None:
+            cls._begun(path, mechanism)
+        elif os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+        else:
+            with ledger.publishing(mechanism.cost, Path(path).name, path) as aside:
+                cls._begun(aside, mechanism)
+        return cls(path)
+
+    @staticmethod
+    def _begun(path: str | os.PathLike[str], mechanism: MatrixMechanism) -> None:
+        """Write a stream without any days."""
         # Only the owner may read the true counts: a file that is replaced keeps its permissions
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         try:
-            if ledger is not None:
-                ledger.spend(mechanism.cost, Path(path).name)
             _write(path, mechanism, (), np.zeros((2, 0), dtype=np.int64), False)
         except BaseException:
             Path(path).unlink()
             raise
-        return cls(path)
 
     def _load(self) -> None:
         with opened(self.path) as stream:

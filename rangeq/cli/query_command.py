@@ -93,8 +93,9 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
         .sdmx.csv without a question all cells, in the formats of statistical offices
     --plot FILE [.png .pdf .svg]  draw the attributes that are asked about, or all, three at most;
         some of more are a query of their own, such as --marginal sex,age
-    --kind [bars|cdf|histogram|heat-map|mosaic]  of the picture (default: the cdf of one attribute
-        with an order, bars of one without, a heat map or a mosaic of several)
+    --kind [bars|cdf|histogram|heat-map|map|mosaic]  of the picture (default: the cdf of one
+        attribute with an order, bars of one without, a map of longitude and latitude, or of x and y
+        in one unit, a heat map or a mosaic of several others)
     """,
     CONFIDENCE,
     SPREADSHEET,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle, StepPatch
@@ -12,6 +14,7 @@ from frequency.heavy import PrefixExtension
 from frequency.marginals import MargPS
 from frequency.schema import Boolean, Categorical, Dates, Numeric, Schema, SurveyEstimate, Text
 from frequency.schema import plot as scales
+from frequency.schema.joint_plot import places_among
 from frequency.schema.plot import title as axis_title
 from rangeq import Between, HaarHRR
 from rangeq.central import CentralFlat, Release
@@ -290,6 +293,67 @@ def test_fractions_of_a_release(names, kind, place, measured) -> None:
     np.testing.assert_array_equal(bars_of(reported.plot()), bars_of(reported.plot(shares=True)))
 
 
+LONGITUDE = Numeric("pickup_Longitude", low=-74.1, high=-73.9, bins=4, outside="item")
+LATITUDE = Numeric("pickup_latitude", low=40.6, high=40.9, bins=6, outside="item")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (LATITUDE, LONGITUDE, ("pickup_Longitude", "pickup_latitude", True)),
+        (replace(LATITUDE, name="latency"), LONGITUDE, None),
+        (replace(LATITUDE, low=-100.0), LONGITUDE, None),
+        (replace(LATITUDE, name="lat"), LATITUDE, None),
+        (replace(LATITUDE, name="y", unit="km"), replace(LONGITUDE, name="x", unit="m"), None),
+        (replace(LATITUDE, name="y"), replace(LONGITUDE, name="x"), None),
+        (
+            replace(LATITUDE, name="Northing", unit="m"),
+            replace(LONGITUDE, name="easting", unit="m"),
+            ("easting", "Northing", False),
+        ),
+        (ISLAND, SEX, None),
+    ],
+)
+def test_places_are_told_by_their_names(first, second, found) -> None:
+    assert places_among([first, SEX, second]) == found
+
+
+def test_a_map_has_longitude_across_and_is_at_scale() -> None:
+    schema = Schema([LATITUDE, LONGITUDE])
+    counts = np.random.default_rng(5).integers(1000, 5000, schema.sizes)
+    estimate = flat_release(schema, counts, 4)
+    figure = estimate.plot()
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("pickup_Longitude", "pickup_latitude")
+    drawn = np.asarray(axes.collections[0].get_array())
+    values = np.asarray(estimate.cells(schema.names).value)
+    np.testing.assert_allclose(drawn, values[:6, :4], rtol=1e-12)
+    elsewhere = scales.rounded(values.sum() - values[:6, :4].sum())
+    assert title(figure) == f"without {elsewhere} users who are at no place of it"
+    assert axes.get_aspect() == pytest.approx(1 / np.cos(np.radians(40.75)))
+    assert axes.get_ylim() == (40.6, 40.9)
+    assert collisions(figure) == []
+    assert cells_of(estimate.plot(kind="heat map")).size == values.size
+
+
+def test_large_cells_of_a_map_are_not_dark_for_their_size() -> None:
+    """People who are spread evenly over the plane have one colour."""
+    cuts = ([0, 1, 2, 5, 10], [0, 1, 2, 3, 4, 8])
+    x, y = (Numeric(name, list(ends), unit="km") for name, ends in zip("xy", cuts, strict=True))
+    counts = 10_000 * np.multiply.outer(*map(np.diff, cuts))
+    figure = flat_release(Schema([x, y]), counts, 4).plot()
+    drawn = np.asarray(figure.axes[0].collections[0].get_array())
+    np.testing.assert_allclose(drawn, 10_000, rtol=0.01)
+    assert "users per km²" in axis_labels(figure)
+    assert collisions(figure) == []
+    degrees = Schema([LONGITUDE, Numeric("latitude", [40.6, 40.7, 40.9])])
+    density = flat_release(degrees, np.full(degrees.sizes, 1000), 4).plot()
+    drawn = np.asarray(density.axes[0].collections[0].get_array())
+    # A twentieth of a degree of longitude by a tenth of latitude, at 40.75 degrees
+    np.testing.assert_allclose(drawn[0], 1000 / (4.22 * 11.12), rtol=0.02)
+    assert "users per km²" in axis_labels(density)
+
+
 def test_found_texts() -> None:
     asked = Survey(PrefixExtension(16, 5.0, text=True), Schema([Text("word", bytes=2)]))
     words = {"word": ["ja"] * 3000 + ["no"] * 1500}
@@ -305,7 +369,7 @@ def test_found_texts() -> None:
 def test_errors(records) -> None:
     with pytest.raises(ValueError, match="at most three attributes, not of 4: name some"):
         records.plot()
-    with pytest.raises(ValueError, match="bars, cdf, histogram, heat map, mosaic, got 'pie'"):
+    with pytest.raises(ValueError, match="bars, cdf, histogram, heat map, map, mosaic, got 'pie'"):
         records.plot("sex", kind="pie")
     with pytest.raises(ValueError, match="a histogram is of one attribute with an order, got sex"):
         records.plot("sex", kind="histogram")
@@ -313,6 +377,9 @@ def test_errors(records) -> None:
         records.plot("sex", kind="heat map")
     with pytest.raises(ValueError, match="a mosaic is of two attributes or three, got sex"):
         records.plot("sex", kind="mosaic")
+    for names in ("sex", ["sex", "flown"]):
+        with pytest.raises(ValueError, match="a map is of longitude and latitude, or of x and y"):
+            records.plot(names, kind="map")
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         records.plot("sex", confidence=1)
     with pytest.raises(InvalidQuestion, match="got 'nobody'"):

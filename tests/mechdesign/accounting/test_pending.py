@@ -96,8 +96,25 @@ def test_what_raises_records_nothing_and_leaves_nothing(tmp_path):
         pass
     with pytest.raises(ValueError, match="closed"), ledger.publishing("0.1", "b", target):
         raise AssertionError
-    with pytest.raises(ValueError, match="memory"), Ledger(1).publishing("0.1", "b", target):
+
+
+def test_a_ledger_in_memory_publishes_too(tmp_path):
+    ledger, target = Ledger("0.5"), tmp_path / "a.txt"
+
+    def half() -> None:
+        with ledger.publishing("0.4", "a", target) as aside:
+            aside.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        half()
+    assert (ledger.spent, [*tmp_path.iterdir()]) == (0, [])
+    with pytest.raises(BudgetExceeded), ledger.publishing("0.6", "a", target):
         raise AssertionError
+    with ledger.publishing("0.4", "a", target) as aside:
+        aside.write_text("whole")
+    assert (ledger.spent, target.read_text()) == (Fraction(2, 5), "whole")
+    assert [*tmp_path.iterdir()] == [target]
 
 
 def test_a_damaged_journal_moves_nothing(tmp_path):

@@ -14,6 +14,7 @@ from mechdesign.cli import main
 from mechdesign.losses import L1, binomial
 from mechdesign.mechanism.comparison import StandardErrors
 from mechdesign.tables import TableRelease
+from tests.killing import killed
 
 ROWS = [
     ("A", "north", 4, 0),
@@ -192,3 +193,27 @@ def test_a_ledger_pays_for_all_that_a_person_loses(capsys):
     assert not Path("second.csv").exists()
     assert Ledger.open("budget.json").spent == ledger.spent
     assert "is more than the" in capsys.readouterr().err
+
+
+def test_wherever_it_is_killed_a_table_is_spent_if_it_is_released(tmp_path):
+    """And of two files of one draw the second never stands alone."""
+    write("t.csv", ROWS)
+    (tmp_path / "children").mkdir()
+    table = str(Path("t.csv").resolve())
+    words = ["release-table", table, "--count", "ill", "--size", "pupils", "--epsilon", "1"]
+    words += ["--no-cache", "--out", "r.csv", "--out", "r.json", "--ledger", "budget.json"]
+    act = f"""
+    os.chdir(folder)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    assert main({words!r}) == 0
+"""
+    imports = "from mechdesign.cli import main\nimport mechdesign.cli.release_commands"
+    found = set()
+    for folder in killed(tmp_path / "children", act, imports, delta=0):
+        first, second = (folder / name for name in ("r.csv", "r.json"))
+        alone = second.exists() and not first.exists()  # before anything is finished
+        entries = Ledger.open(folder / "budget.json").entries
+        assert [entry.what for entry in entries] == ["r.csv"] * first.exists()
+        assert not alone
+        found.add((first.exists(), second.exists()))
+    assert found == {(False, False), (True, False), (True, True)}

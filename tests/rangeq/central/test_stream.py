@@ -12,6 +12,7 @@ from mechdesign import ZCDP, ApproximateDP, BudgetExceeded, Ledger, Privacy
 from mechdesign.exceptions import InvalidFile
 from rangeq.central import CountStream, DenseStrategy, MatrixMechanism, workload_optimal
 from rangeq.central import stream as streams
+from tests.killing import killed
 
 COUNTS = np.random.default_rng(0).integers(0, 60, 24)
 
@@ -218,3 +219,21 @@ def test_files_that_were_changed_are_refused(path):
         path.write_bytes(wrong)
         with pytest.raises(InvalidFile):
             CountStream(path)
+
+
+def test_wherever_it_is_killed_a_stream_is_there_if_it_is_spent(tmp_path):
+    act = """
+    with Ledger.open(folder / "budget.json") as ledger:
+        CountStream.create(folder / "day.stream", 8, ZCDP("1/50"), ledger=ledger)
+"""
+    imports = "from mechdesign import ZCDP\nfrom rangeq.central import CountStream"
+    found = set()
+    for folder in killed(tmp_path, act, imports, delta="1e-2"):
+        entries = Ledger.open(folder / "budget.json").entries
+        path = folder / "day.stream"
+        found.add(path.exists())
+        assert [entry.what for entry in entries] == ["day.stream"] * path.exists()
+        if path.exists():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            assert CountStream(path).days == ()
+    assert found == {False, True}
