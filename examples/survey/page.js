@@ -13,10 +13,14 @@ const PAUSES = [1, 2, 4, 8, 15]; // seconds before each further attempt
 const PATIENCE = 20; // seconds for one attempt
 
 const at = (id) => document.getElementById(id);
+const texts = JSON.parse(at("texts").textContent);
 const main = document.querySelector("main");
 const form = at("questions");
 const controls = [...form.querySelectorAll("[data-name]")];
 const drawn = new Map(); // answers -> report and key, while the page is open
+/** A text of the page, with something in its places. */
+const told = (name, given = {}) =>
+  texts[name].replace(/\{(\w+)\}/g, (_, place) => given[place]);
 let client, shown;
 let memory = null;
 
@@ -73,7 +77,7 @@ function wrong(control) {
   const most = control.dataset.bytes;
   const long = most && new TextEncoder().encode(text).length > most;
   return text === "" || !control.validity.valid || long
-    ? `Please give ${control.dataset.expected}.`
+    ? told("please", { values: control.dataset.expected })
     : "";
 }
 
@@ -105,21 +109,20 @@ function said(payload) {
   const list = [];
   for (const [asked, labels, truth, lie] of rows.reverse()) {
     const size = BigInt(labels.length);
-    const others = lie ? `, and each other one with ${percent(lie)}` : "";
-    const told = `A report says the true answer with a probability of ${percent(truth)}${others}.`;
+    const shares = { truth: percent(truth), lie: lie && percent(lie) };
     list.unshift(
       element("dt", asked),
       element("dd", labels[Number(number % size)]),
-      element("dd", told),
+      element("dd", told(lie ? "truth_and_lies" : "truth", shares)),
     );
     number /= size;
   }
   if (!list.length) {
     const bits = [...payload].map((byte) => byte.toString(2).padStart(8, "0"));
     list.push(
-      element("dt", `These ${8 * payload.length} bits`),
+      element("dt", told("bits", { bits: 8 * payload.length })),
       element("dd", bits.join(" ")),
-      element("dd", "Chance decided about them, and your answers only a little."),
+      element("dd", told("chance")),
     );
   }
   at("said").replaceChildren(...list);
@@ -135,15 +138,19 @@ const question = (name) =>
   controls.find((one) => one.dataset.name === name).labels[0].textContent;
 
 function percent(probability) {
-  const text = `${Math.round(1000 * probability) / 10} %`;
-  if (text === "0 %") return "less than 0.1 %";
-  return text === "100 %" && probability < 1 ? "more than 99.9 %" : text;
+  const number = Math.round(1000 * probability) / 10;
+  const text = (value) => `${value.toLocaleString(texts.lang)} %`;
+  if (number === 0) return told("less", { percent: text(0.1) });
+  return number === 100 && probability < 1 ? told("more", { percent: text(99.9) }) : text(number);
 }
 
 /** A factor with two digits, rounded up. */
 function roundedUp(text) {
-  const near = Number(text).toFixed(2);
-  return Number(near) < Number(text) ? (Number(near) + 0.01).toFixed(2) : near;
+  const near = Number(text).toFixed(2); // with an exponent, if it is enormous
+  if (near.includes("e")) return near;
+  const up = Number(near) < Number(text) ? Number(near) + 0.01 : Number(near);
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return up.toLocaleString(texts.lang, digits);
 }
 
 function make() {
@@ -228,10 +235,10 @@ async function send(made = null) {
         return show(at("refused"));
       }
       if (pause === null) break;
-      at("status").textContent = "The collector does not answer yet: trying again …";
+      at("status").textContent = told("again");
       await wait(pause);
     }
-    at("status").textContent = "The collector does not answer. Your report is kept for later.";
+    at("status").textContent = told("later");
     at("retry").hidden = false;
   });
 }
@@ -277,5 +284,5 @@ try {
   client = load(await (await fetch("protocol.json")).text());
   settle();
 } catch (error) {
-  at("status").textContent = `No report can be made here: ${error.message}`;
+  at("status").textContent = told("broken", { reason: error.message });
 }

@@ -24,8 +24,12 @@ from mechdesign.perturbation.noise_rules import (
 )
 from mechdesign.perturbation.table import PerturbationTable
 
-# The seconds that rounding may take, and how far integers of floats may be from privacy
-_SECONDS, _MARGIN = 12.0, 1e-6
+# What rounding may take, in variables times nodes of branch and bound: some seconds. A limit in
+# seconds would let the load of the machine decide which table is found; this one only ends large
+# programs.
+_WORK, _SECONDS = 700_000, 60.0
+
+_MARGIN = 1e-6  # how far integers of floats may be from privacy
 
 _IMPOSSIBLE = 2  # the status of an integer program without a solution
 
@@ -121,8 +125,8 @@ def rounded_design(
             value = objective_of(rules, objective, table)
             return RoundedDesign(table, value, value - bound, least)
     raise SolverFailure(
-        f"no table of {keys} keys that keeps the rules exactly was found in {_SECONDS:g} s: ease"
-        " rules that leave no room a little, or take other keys"
+        f"no table of {keys} keys that keeps the rules exactly was found in time: ease rules that"
+        " leave no room a little, or take other keys"
     )
 
 
@@ -171,7 +175,7 @@ def _conflict(rules: NoiseRules, keys: int, least_delta: bool) -> list[str]:
         others = [each for each in kept if each is not rule]
         fewer = replace(request, properties=tuple(others))
         program = Program(free, tuple(fewer.constraints()))
-        status, *_ = _integers(program, len(rules.cells), keys, None, 0.0, _SECONDS / 4)
+        status, *_ = _integers(program, len(rules.cells), keys, None, 0.0, _WORK // 4)
         if status == _IMPOSSIBLE:
             kept = others
     return [each.text for each in kept]
@@ -183,7 +187,7 @@ def _integers(
     keys: int,
     near: Sequence[Fraction] | None,
     margin: float,
-    seconds: float = _SECONDS,
+    work: int = _WORK,
 ) -> _Found:
     """Return the numbers of keys for the first variables of a program, by an integer program.
 
@@ -224,7 +228,11 @@ def _integers(
         constraints=LinearConstraint(matrix, low, high),
         integrality=(np.arange(len(cost)) < integers).astype(np.int64),
         bounds=Bounds(0, np.inf),
-        options={"time_limit": seconds, "mip_rel_gap": 1e-4},
+        options={
+            "node_limit": max(work // len(cost), 1),
+            "time_limit": _SECONDS,
+            "mip_rel_gap": 1e-4,
+        },
     )
     bound = getattr(result, "mip_dual_bound", None)
     least = None if bound is None or not np.isfinite(bound) else bound / keys

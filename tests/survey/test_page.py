@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from html import escape
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from examples.survey import make_page
 from examples.survey.make_page import write_page
 from frequency import GRR, OLH, Boolean, Categorical, Dates, Numeric, Schema, Survey, Text
 from frequency.heavy import PrefixExtension
@@ -114,6 +117,54 @@ def test_what_is_no_survey_has_no_page(tmp_path: Path) -> None:
         with pytest.raises(SystemExit, match=name):
             write_page(tmp_path / name, tmp_path / "page", "A survey", {})
     assert not (tmp_path / "page").exists()
+
+
+TEXTS = Path(make_page.__file__).parent / "texts.en.json"
+
+
+@pytest.mark.parametrize("language", ["de", "a file"])
+def test_a_page_is_in_another_language(tmp_path: Path, language: str) -> None:
+    """And says nothing in English: each text of it is of the file."""
+    texts = json.loads(TEXTS.read_text(encoding="utf-8"))
+    if language == "a file":  # of texts in capitals, but for their places
+        shouted = {
+            name: re.sub(r"(\{\w+\})|.", lambda one: one[1] or one[0].upper(), text)
+            for name, text in texts.items()
+        }
+        (tmp_path / "loud.json").write_text(json.dumps(shouted | {"lang": "en-GB"}))
+    save_protocol(tmp_path / "protocol.json", everything())
+    name = "de" if language == "de" else str(tmp_path / "loud.json")
+    write_page(tmp_path / "protocol.json", tmp_path / "page", "1", {}, name)
+    text = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert f'<html lang="{"de" if language == "de" else "en-GB"}">' in text
+    assert ">MAKE MY REPORT<" in text or ">Meinen Bericht erstellen<" in text
+    for name, said in texts.items():
+        parts = [part.strip() for part in re.split(r"\{\w+\}", escape(said))]
+        longest = max(parts, key=len)
+        assert len(longest) < 9 or longest not in text, name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"send": None}, "there is no text 'send', in English: Send"),
+        ({"please": "Please."}, "'please' needs the places of the English one"),
+        ({"greeting": "Hello"}, "no page says 'greeting'"),
+        ({"send": 3}, "no record of texts"),
+    ],
+)
+def test_texts_that_lack_something_are_refused(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    texts = json.loads(TEXTS.read_text(encoding="utf-8")) | change
+    path = tmp_path / "texts.json"
+    path.write_text(json.dumps({name: text for name, text in texts.items() if text is not None}))
+    save_protocol(tmp_path / "protocol.json", everything())
+    with pytest.raises(SystemExit, match=re.escape(said)):
+        write_page(tmp_path / "protocol.json", tmp_path / "page", "1", {}, str(path))
+    assert not (tmp_path / "page").exists()
+    with pytest.raises(SystemExit, match="nowhere"):
+        write_page(tmp_path / "protocol.json", tmp_path / "page", "1", {}, "nowhere")
 
 
 # -------------------------------------------------------------------------------- in a browser
