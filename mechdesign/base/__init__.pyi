@@ -115,6 +115,7 @@ from .text import (
     shown,
     to_text,
 )
+from .worker import Stopped, Worker
 
 __all__ = [
     "ANYTHING",
@@ -148,8 +149,10 @@ __all__ = [
     "Rational",
     "ReadOptions",
     "SpacedTicks",
+    "Stopped",
     "Utf8Stream",
     "Words",
+    "Worker",
     "aligned",
     "array_of",
     "ball",

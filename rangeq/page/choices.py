@@ -173,21 +173,31 @@ class Choices:
                     "person",
                 )
             return 1
-        if not self.rows.isdecimal() or not 1 <= int(self.rows) <= LARGEST_ROWS:
-            raise InvalidChoice(f"rows of a person are 1 to {LARGEST_ROWS}", "rows")
-        return int(self.rows)
+        return self._whole("rows", 1, LARGEST_ROWS, f"rows of a person are 1 to {LARGEST_ROWS}")
+
+    def _whole(self, name: str, least: int, most: int, what: str) -> int:
+        """A field that is a whole number."""
+        text = getattr(self, name)
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise InvalidChoice(what, name)
+        return int(text)
+
+    def _exact(self, name: str, what: str) -> Fraction:
+        """A field that is a number above 0."""
+        try:
+            number = fraction(pointed(getattr(self, name)), name)
+        except (ValueError, TypeError):
+            number = Fraction(0)
+        if number <= 0:
+            raise InvalidChoice(what, name)
+        return number
 
     @property
     def loss(self) -> Fraction:
         """Epsilon."""
-        try:
-            epsilon = fraction(pointed(self.epsilon), "epsilon")
-        except (ValueError, TypeError):
-            raise InvalidChoice("epsilon is a number above 0, such as 0.5", "epsilon") from None
-        if not 0 < epsilon <= MOST_EPSILON:
-            raise InvalidChoice(
-                f"epsilon is a number above 0, and at most {MOST_EPSILON}", "epsilon"
-            )
+        epsilon = self._exact("epsilon", "epsilon is a number above 0, such as 0.5")
+        if epsilon > MOST_EPSILON:
+            raise InvalidChoice(f"epsilon is at most {MOST_EPSILON}", "epsilon")
         return epsilon
 
     @property
@@ -195,20 +205,16 @@ class Choices:
         """Delta, which only keys need; None of other questions."""
         if self.kind != "keys" or self.trust == "nobody":
             return None
-        try:
-            delta = fraction(pointed(self.delta), "delta")
-        except (ValueError, TypeError):
-            raise InvalidChoice("delta is a small number, such as 1e-6", "delta") from None
-        if not 0 < delta < Fraction(1, 100):
-            raise InvalidChoice("delta is above 0, and below 0.01", "delta")
+        delta = self._exact("delta", "delta is a small number above 0, such as 1e-6")
+        if delta >= Fraction(1, 100):
+            raise InvalidChoice("delta is below 0.01", "delta")
         return delta
 
     @property
     def expected(self) -> int:
         """How many people there are, about."""
-        if not self.people.isdecimal() or not 1 <= int(self.people) <= MOST_PEOPLE:
-            raise InvalidChoice("how many people there are, about: a whole number", "people")
-        return int(self.people)
+        what = "how many people there are, about: a whole number"
+        return self._whole("people", 1, MOST_PEOPLE, what)
 
     @property
     def fractions(self) -> tuple[str, ...]:
@@ -255,14 +261,12 @@ class Choices:
     @property
     def rules(self) -> tuple[int, int, int]:
         """The largest count with noise of its own, the largest noise, and what is blocked."""
-        found = []
-        for name, most in (("largest", 100), ("noise", 20), ("blocked", 10)):
-            text = getattr(self, name)
-            least = int(name != "blocked")
-            if not text.isdecimal() or not least <= int(text) <= most:
-                raise InvalidChoice(f"this is a whole number from {least} to {most}", name)
-            found.append(int(text))
-        return found[0], found[1], found[2]
+        ends = {"largest": (1, 100), "noise": (1, 20), "blocked": (0, 10)}
+        largest, noise, blocked = (
+            self._whole(name, least, most, f"this is a whole number from {least} to {most}")
+            for name, (least, most) in ends.items()
+        )
+        return largest, noise, blocked
 
     def task(self, schema: Schema) -> str:
         """What devices are asked for."""

@@ -1,16 +1,19 @@
 """Predictions: how far off answers would be, and what they would look like, by no table.
 
 All of it follows from the choices: an error that depends on the people is that of people who are
-spread evenly.
+spread evenly. It is computed by a process of its own, which can be ended.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from io import BytesIO
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,16 +21,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from frequency.planning.survey_plan import plan_survey
-from frequency.schema import Attribute, Numeric, Schema, Text
+from frequency.schema import Schema, Text
 from frequency.schema.attribute import ItemAttribute
+from frequency.schema.joint_plot import places_among
+from frequency.schema.numeric import Ordered
 from mechdesign import Privacy, plan
 from mechdesign.base import brief, listed
+from mechdesign.exceptions import MechanismError
 from mechdesign.perturbation import Disclosure, PerturbationTable, design_perturbation
 from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
 from rangeq.central.choice import usual_task
 from rangeq.central.inputs import cells_along
 from rangeq.cli.answering import MOST_DRAWN, AnswerRow, AskedText, EstimateSource, compared
 from rangeq.page.choices import KEYS, MOST_EPSILON, MOST_PEOPLE, Choices, InvalidChoice, pointed
+from rangeq.page.programs import python
+
+#: What a person may have done, and is told in words.
+REFUSALS = (ValueError, TypeError, OSError, MechanismError, ImportError)
+
+_DRAWING = threading.Lock()  # of pictures: matplotlib draws one at a time
 
 _SHOWN_PEOPLE = 1000  # of a picture of means, before they are as many as are expected
 
@@ -70,15 +82,12 @@ def predicted(work: Choices, folder: Path) -> Prediction:
 def _of_devices(task: str, schema: Schema, epsilon: Fraction, people: int) -> Prediction:
     found = plan_survey(task, schema, n=people, epsilon=epsilon)
     what, _, _ = found.expectation.partition(":\n")[0].partition(" errs ")
-    name = found.chosen.name
-    what = what.removeprefix(f"{name}: ")
+    what = what.removeprefix(f"{found.chosen.name}: ")
     if not math.isfinite(found.chosen.error) or what == found.expectation:
         what = "the rarest value that is found"
-    told = [
-        (each.name, people * float(each.error), each is found.chosen)
-        for each in found.plan.candidates
-    ]
-    answers = [PredictedAnswer(what, people * float(found.chosen.error), "people")]
+    chosen, candidates = found.chosen, found.plan.candidates
+    told = [(each.name, people * float(each.error), each is chosen) for each in candidates]
+    answers = [PredictedAnswer(what, people * float(chosen.error), "people")]
     of = found.plan.task.error_is
     return Prediction(answers, told, found, f"{of}, in people", [found.expectation])
 
@@ -125,14 +134,10 @@ def _predicted(
         # If they are spread evenly over the groups, and their mean is in the middle of the bounds
         each = people / math.prod(sums.sizes[: len(sums.groups)])
         of = " of a group" if sums.groups else ""
-        answers += [
-            PredictedAnswer(
-                f"the mean of {name}{of}, of {each:.0f} people",
-                sums.error_of_mean(mechanism, name, each),
-                sums[name].unit,
-            )
-            for name in sums.added
-        ]
+        for name in sums.added:
+            what = f"the mean of {name}{of}, of {each:.0f} people"
+            error = sums.error_of_mean(mechanism, name, each)
+            answers.append(PredictedAnswer(what, error, sums[name].unit))
         lines = [
             "Of means in the middle of the bounds; at one of them the error is 1.4 times that."
         ]
@@ -163,51 +168,89 @@ def reaching(work: Choices, folder: Path, error: str, find: str) -> Choices:
         return predicted(found, folder).answers[0].error / found.expected
 
     # Errors are nearly in proportion to a power of either, so that few steps find it
-    found, power = work if find == "people" else replace(work, epsilon="1"), 1.0
+    found = work if find == "people" else replace(work, epsilon="1")
     for _ in range(8):
-        reached = share(found)
-        if abs(reached / wanted - 1) < 0.01:
+        over = share(found) / wanted
+        if abs(over - 1) < 0.01:
             break
-        if find == "people":
-            power = 0.5 if work.trust == "nobody" else 1.0
-            people = math.ceil(found.expected * (reached / wanted) ** (1 / power))
-            if not math.isfinite(reached) or people > MOST_PEOPLE:
-                raise InvalidChoice(beyond, "error")
-            found = replace(found, people=str(max(people, 1)))
-            continue
-        epsilon = float(found.loss) * reached / wanted
-        if not 1e-4 <= epsilon <= float(MOST_EPSILON):
+        people = found.expected * over ** (2 if work.trust == "nobody" else 1)
+        epsilon = float(found.loss) * over
+        if not (people <= MOST_PEOPLE if find == "people" else 1e-4 <= epsilon <= MOST_EPSILON):
             raise InvalidChoice(beyond, "error")
-        found = replace(found, epsilon=f"{epsilon:.3g}")
+        if find == "people":
+            found = replace(found, people=str(max(math.ceil(people), 1)))
+        else:
+            found = replace(found, epsilon=f"{epsilon:.3g}")
     return found
 
 
-def pictured(work: Choices, folder: Path, name: str = "") -> Any:
-    """Return the picture of an answer about people who are spread evenly."""
-    if name not in ("", *work.asked(folder).names):
+def summary(work: Choices, folder: Path) -> dict[str, Any]:
+    """Return what the page tells of a choice."""
+    odds = math.exp(float(work.loss))
+    prediction = predicted(work, folder)
+    return {
+        "prediction": prediction._replace(mechanism=None),
+        "odds": f"{odds:.3g}",
+        "sure": f"{100 * odds / (1 + odds):.3g}",
+        "command": work.shell(folder),
+        "python": python(work, folder),
+        "pictures": drawn(work, work.asked(folder)),
+    }
+
+
+def pictured(work: Choices, folder: Path, names: Sequence[str]) -> bytes:
+    """Return the picture of an answer about people who are spread evenly, as SVG."""
+    if not set(names) <= {*work.asked(folder).names}:
         raise InvalidChoice("nothing is drawn of this question")
+    return svg(lambda: _figure(work, folder, names))
+
+
+def _figure(work: Choices, folder: Path, names: Sequence[str]) -> Any:
     if work.kind == "perturbed":
         return _perturbed(work, folder)
     estimate = _estimated(work, folder)
-    if estimate is None:
-        raise InvalidChoice("nothing is drawn of this question")
     source = EstimateSource("an example", estimate, 0.95)
-    names = (name,) if name else ()
-    return source.picture(
-        [AskedText("marginal", "", names)] if names and not estimate.numbers else []
-    )
+    named = names and not estimate.numbers
+    return source.picture([AskedText("marginal", "", tuple(names))] if named else [])
 
 
-def drawn(work: Choices, schema: Schema) -> list[str]:
-    """The columns of which there is a picture each; [""]: one of all; none: no picture."""
+def svg(draw: Callable[[], Any]) -> bytes:
+    """Return a picture as SVG, in the page's words."""
+    from matplotlib.text import Text as Written  # loads matplotlib
+
+    buffer = BytesIO()
+    with _DRAWING:
+        figure = draw()
+        for text in figure.findobj(Written):
+            text.set_text(of_people(text.get_text()))
+        figure.savefig(buffer, format="svg")
+    return buffer.getvalue()
+
+
+def of_people(text: str) -> str:
+    """Return a text of the library with the page's word for users."""
+    return re.sub(r"\b(users|respondents)\b", "people", text)
+
+
+def panels(schema: Schema) -> list[tuple[str, ...]]:
+    """Return the columns of each picture: of more than two one by one, but a map; (): of all."""
+    if len(schema) <= 2:
+        return [()]
+    places = places_among(schema.attributes)
+    both = () if places is None else (places.across, places.up)
+    return [*[both] * bool(both), *((name,) for name in schema.names if name not in both)]
+
+
+def drawn(work: Choices, schema: Schema) -> list[tuple[str, ...]]:
+    """The columns of each picture, as of `panels`; none: no picture."""
     if work.kind in ("quantiles", "keys") and (work.trust != "nobody" or work.kind == "keys"):
         return []
     if work.trust == "nobody":
-        return [""] if len(schema) == 1 else []
+        return [()] if len(schema) == 1 else []
     if work.kind == "perturbed":
         few = all(not isinstance(each, Text) for each in schema)
-        return [""] if few and math.prod(schema.sizes) <= MOST_DRAWN else []
-    return [""] if work.kind == "means" or len(schema) <= 2 else [*schema.names]
+        return [()] if few and math.prod(schema.sizes) <= MOST_DRAWN else []
+    return [()] if work.kind == "means" else panels(schema)
 
 
 def _perturbed(work: Choices, folder: Path) -> Any:
@@ -246,8 +289,8 @@ def _estimated(work: Choices, folder: Path) -> Any:
     people, mechanism = work.expected, predicted(work, folder).mechanism
     told: dict[str, Any] = {}
     counts: Any
-    if "" not in drawn(work, schema) and len(schema) < 3:
-        return None
+    if not drawn(work, schema):
+        raise InvalidChoice("nothing is drawn of this question")
     if work.trust == "nobody":
         counts = np.diff(np.arange(schema.sizes[0] + 1) * people // schema.sizes[0])
         return mechanism.survey.estimate(mechanism.survey.simulate(counts, rng))
@@ -303,13 +346,18 @@ def _of_attributes(schema: Schema, mechanism: Any) -> Iterator[PredictedAnswer]:
 def _spread(schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
     """Rows of people whose values are spread evenly."""
 
-    def column(attribute: Attribute) -> Any:
-        if isinstance(attribute, Numeric):
-            low, high = map(float, attribute.bounds)
-            values = rng.uniform(low, high, _SHOWN_PEOPLE)
-            return np.rint(values) if attribute.whole else values
-        assert isinstance(attribute, ItemAttribute)
-        items = rng.integers(0, attribute.bins, _SHOWN_PEOPLE).tolist()
-        return [attribute.item_labels[item] for item in items]
+    found = dict[str, Any]()
+    for attribute in _items(schema):
+        items = rng.integers(0, attribute.bins, _SHOWN_PEOPLE)
+        found[attribute.name] = [attribute.item_labels[item] for item in items.tolist()]
+        if isinstance(attribute, Ordered):
+            found[attribute.name] = attribute.drawn_in(items, rng)
+    return found
 
-    return {attribute.name: column(attribute) for attribute in schema}
+
+def foretold(function: Callable[..., Any], *given: Any) -> Any:
+    """Return what a function returns; what it refuses is an `InvalidChoice`, also if pickled."""
+    try:
+        return function(*given)
+    except REFUSALS as refusal:
+        raise InvalidChoice(str(refusal), getattr(refusal, "field", "")) from None

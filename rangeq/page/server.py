@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import math
-import re
 import secrets
 import subprocess
 import sys
@@ -25,8 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
-from io import BytesIO
 from itertools import count
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, urlencode
@@ -40,19 +38,23 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from frequency.schema import Schema, Text
+from frequency.schema.plot import rounded
 from mechdesign.accounting import Ledger
-from mechdesign.base import ReadOptions, format_of, opened_rows, opened_table, printable, replacing
-from mechdesign.exceptions import MechanismError
-from rangeq.central import load_release
-from rangeq.cli.answering import (
-    AnswerList,
-    AskedText,
-    QuantileSource,
-    by_labels,
-    compared,
+from mechdesign.base import (
+    ReadOptions,
+    Stopped,
+    Worker,
+    format_of,
+    opened_rows,
+    opened_table,
+    printable,
+    replacing,
 )
+from rangeq.central import load_release
+from rangeq.cli.answering import AnswerList, AskedText, QuantileSource, by_labels, compared
 from rangeq.cli.collected import source_of
 from rangeq.cli.published_answers import axes_of, published_table
+from rangeq.page import predictions
 from rangeq.page.choices import (
     KINDS,
     RELEASES,
@@ -64,7 +66,7 @@ from rangeq.page.choices import (
     files_in,
 )
 from rangeq.page.example import example_table
-from rangeq.page.predictions import drawn, pictured, predicted, reaching, statement
+from rangeq.page.predictions import REFUSALS
 from rangeq.page.programs import asking, notebook, python
 from rangeq.page.schemas import ColumnForm, blank_form, form_of, schema_of_form, told_in
 
@@ -84,9 +86,10 @@ _RUNNER = (
     " sys.exit(next(filter(None, map(main, json.loads(sys.argv[1]))), 0))"
 )
 
-#: Fields of the question: what is wrong with them is said there.
-_OF_QUESTION = {"kind", "trust", "attribute", "by", "number", "quantile", "delta", "person", "rows"}
-_OF_QUESTION |= {"largest", "noise", "blocked"}
+#: Fields of the last step: what is wrong with others is said where they are.
+_OF_PRIVACY = ("epsilon", "people", "error", "ledger", "out", "")
+
+_SVG = "image/svg+xml"
 
 #: How tables of answers are saved: the ending, and what it is called.
 TABLE_FORMS = {"xlsx": "Excel", "px": "PX", "sdmx.csv": "SDMX", "parquet": "Parquet"}
@@ -103,11 +106,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
-_DRAWING = threading.Lock()  # of pictures: matplotlib draws one at a time
-
-#: What a person may have done, and is told in words.
-_REFUSALS = (ValueError, TypeError, OSError, MechanismError, ImportError)
-
 
 @dataclass
 class Job:
@@ -119,11 +117,6 @@ class Job:
     then: str = ""  # the page that goes on with it, if any
     begun: float = field(default_factory=time.monotonic)
     cancelled: bool = False
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self.process.poll() is None
 
     @property
     def state(self) -> str:
@@ -139,11 +132,6 @@ class Job:
         """What it has printed."""
         return self.output.read_text("utf-8", "replace")
 
-    @property
-    def seconds(self) -> int:
-        """For how long it has run."""
-        return round(time.monotonic() - self.begun)
-
 
 class Page:
     """The page of a folder, at a port of the loopback address: nothing outside of it is read."""
@@ -157,33 +145,29 @@ class Page:
         self._token = hmac.digest(self.secret.encode(), b"forms", "sha256").hex()
         self._private = tempfile.TemporaryDirectory(prefix="mechdesign-")  # with rights for one
         self._jobs: dict[str, Job] = {}
+        self._worker = Worker()
         self._lock = threading.Lock()
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
         )
-        self._templates.filters |= {"digits": _digits, "people": _people}
+        self._templates.filters |= {"digits": rounded, "people": predictions.of_people}
+        show, take = partial(partial, self._show), partial(partial, self._take)
+        shown = ("describe", "question", "predicted", "answers", "download", "script", "explain")
+        taken = ("draft", "stop", "explained")
+        own: dict[str, Any] = {"methods": ["POST"]}
         routes: list[Any] = [
-            Route("/", partial(self._show, self.table)),
-            Route("/describe", partial(self._show, self.describe)),
-            Route("/schema", partial(self._take, self.write_schema), methods=["POST"]),
-            Route("/draft", partial(self._take, self.draft), methods=["POST"]),
-            Route("/example", partial(self._take, self.write_example), methods=["POST"]),
-            Route("/question", partial(self._show, self.question)),
-            Route("/privacy", partial(self._show, self.privacy)),
-            Route("/privacy", partial(self._take, self.privacy), methods=["POST"]),
-            Route("/predicted", partial(self._show, self.predicted)),
-            Route("/example.svg", partial(self._show, self.example)),
-            Route("/release", partial(self._take, self.begin), methods=["POST"]),
-            Route("/job/{press}", partial(self._show, self.job)),
-            Route("/job/{press}/file", partial(self._show, self.job_file)),
-            Route("/job/{press}/cancel", partial(self._take, self.cancel), methods=["POST"]),
-            Route("/answers", partial(self._show, self.answers)),
-            Route("/answers.svg", partial(self._show, self.picture)),
-            Route("/download", partial(self._show, self.download)),
-            Route("/script", partial(self._show, self.script)),
-            Route("/explain", partial(self._show, self.explain)),
-            Route("/explained", partial(self._take, self.explained), methods=["POST"]),
+            *(Route(f"/{name}", show(getattr(self, name))) for name in (*shown, "privacy")),
+            *(Route(f"/{name}", take(getattr(self, name)), **own) for name in (*taken, "privacy")),
+            Route("/", show(self.table)),
+            Route("/schema", take(self.write_schema), **own),
+            Route("/example", take(self.write_example), **own),
+            Route("/example.svg", show(self.example)),
+            Route("/release", take(self.begin), **own),
+            Route("/job/{press}", show(self.job)),
+            Route("/job/{press}/file", show(self.job_file)),
+            Route("/job/{press}/cancel", take(self.cancel), **own),
+            Route("/answers.svg", show(self.picture)),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
         self._app = Starlette(routes=routes)
@@ -192,14 +176,14 @@ class Page:
     def _settle(self) -> None:
         """Finish, or undo, releases that were cut off between their ledger and their file."""
         for name in self._ledgers():
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 Ledger.open(self.folder / name)
 
     def _ledgers(self) -> list[str]:
         """The ledgers in the folder."""
         found = []
         for name in files_in(self.folder, (".json",)):
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 if format_of(self.folder / name) == "mechdesign.ledger":
                     found.append(name)
         return found
@@ -207,9 +191,10 @@ class Page:
     def close(self) -> None:
         """End what runs, and remove what is private."""
         for job in self._jobs.values():
-            if job.running:
+            if job.state == "running":
                 job.process.kill()
                 job.process.wait()
+        self._worker.stop()
         self._private.cleanup()
 
     # ---------------------------------------------------------------------------------- who is let
@@ -284,7 +269,7 @@ class Page:
         given = {**given, **{name: [value] for name, value in request.path_params.items()}}
         try:
             return await run_in_threadpool(answer, given)
-        except _REFUSALS as refusal:
+        except REFUSALS as refusal:
             if request.url.path == "/predicted":
                 return self._page("refused_part.html", Choices(), said=str(refusal))
             return self._page("refused.html", Choices(), 400, said=str(refusal))
@@ -313,7 +298,7 @@ class Page:
         """The releases in the folder, what each promises, and the day when it was written."""
         found = []
         for name in files_in(self.folder, RELEASES):
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 path = self.folder / name
                 day = date.fromtimestamp(path.stat().st_mtime).isoformat()
                 found.append((name, load_release(path).promised, day))
@@ -353,14 +338,13 @@ class Page:
             forms = [form._replace(fields=told_in(k, given)) for k, form in enumerate(forms)]
         schemas = []
         for name in files_in(self.folder, SCHEMAS):
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 schema = Schema.load(self.folder / name)
                 if set(schema.names) <= {form.name for form in forms}:
                     schemas.append((name, str(schema)))
-        told = {"columns": forms, "schemas": schemas, "filled": known is not None}
-        draft = given.get("draft", [""])[-1]
-        press = secrets.token_hex(16)
-        return self._page("describe.html", work, 200, refused, **told, draft=draft, press=press)
+        told: dict[str, Any] = {"columns": forms, "schemas": schemas, "filled": known is not None}
+        told |= {"draft": given.get("draft", [""])[-1], "press": secrets.token_hex(16)}
+        return self._page("describe.html", work, 200, refused, **told)
 
     def draft(self, given: Form) -> Response:
         """Draft the description of a table that anybody may read."""
@@ -392,23 +376,20 @@ class Page:
     def _is_used(self, before: Schema, after: Schema) -> bool:
         """Whether something was released by a description that would not hold any more."""
         for name in files_in(self.folder, RELEASES):
-            with suppress(*_REFUSALS):
+            with suppress(*REFUSALS):
                 schema = load_release(self.folder / name).schema
-                if [*schema] == [*self._part(before, schema)] != [*self._part(after, schema)]:
+                old, new = ([of[n] for n in schema.names if n in of] for of in (before, after))
+                if [*schema] == old != new:
                     return True
         return False
 
-    @staticmethod
-    def _part(schema: Schema, of: Schema) -> list[Any]:
-        return [schema[name] for name in of.names if name in schema]
-
     def question(self, given: Form, refused: InvalidChoice | None = None) -> Response:
         """What is to be known."""
+        self._worker.begin()  # which will be asked next
         work = Choices.of(given)
         schema = work.known(self.folder)
         texts = [each.name for each in schema if isinstance(each, Text)]
-        columns = work.columns(self.folder)
-        told = {"schema": schema, "texts": texts, "columns": columns}
+        told = {"schema": schema, "texts": texts, "columns": work.columns(self.folder)}
         return self._page("question.html", work, 200, refused, **told)
 
     def privacy(self, given: Form, refused: InvalidChoice | None = None) -> Response:
@@ -417,13 +398,13 @@ class Page:
         try:
             work.commands(self.folder)  # refuses what cannot be released
             if given.get("find"):
-                error = given.get("error", [""])[-1]
-                work = reaching(work, self.folder, error, given["find"][-1])
+                wanted = given.get("error", [""])[-1], given["find"][-1]
+                work = self._predicted(predictions.reaching, work, *wanted)
             if not refused and (not work.out or (self.folder / work.written).exists()):
                 work = work.named_anew(self.folder)
-            told = self._told(work)
+            told |= self._predicted(predictions.summary, work)
         except InvalidChoice as refusal:
-            if refusal.field in _OF_QUESTION:
+            if refusal.field not in _OF_PRIVACY:
                 return self.question(given, refusal)
             if not refusal.field:
                 raise
@@ -432,30 +413,27 @@ class Page:
         told |= {"released": self._released(), "error": given.get("error", [""])[-1]}
         return self._page("privacy.html", work, 200, refused, **{"prediction": None, **told})
 
-    def _told(self, work: Choices) -> dict[str, Any]:
-        """What is predicted, for a template."""
-        odds = math.exp(float(work.loss))
-        prediction = predicted(work, self.folder)
-        first = prediction.answers[0].error
-        return {
-            "prediction": prediction,
-            "percent": 100 * first / work.expected,
-            "odds": f"{odds:.3g}",
-            "sure": f"{100 * odds / (1 + odds):.3g}",
-            "command": work.shell(self.folder),
-            "python": python(work, self.folder),
-            "pictures": drawn(work, work.asked(self.folder)),
-        }
-
     def predicted(self, given: Form) -> Response:
         """The part of the page that is drawn again when a choice changes."""
         work = Choices.of(given)
-        return self._page("predicted.html", work, **self._told(work))
+        return self._page("predicted.html", work, **self._predicted(predictions.summary, work))
 
     def example(self, given: Form) -> Response:
         """A picture of what an answer would look like, of people who are spread evenly."""
-        work, name = Choices.of(given), given.get("of", [""])[-1]
-        return _svg(lambda: pictured(work, self.folder, name))
+        found = self._predicted(predictions.pictured, Choices.of(given), given.get("of", ()))
+        return Response(found, media_type=_SVG)
+
+    def _predicted(self, function: Callable[..., Any], work: Choices, *given: Any) -> Any:
+        """What a function tells of choices, by a process that can be stopped."""
+        try:
+            return self._worker(predictions.foretold, function, work, self.folder, *given)
+        except Stopped:
+            raise InvalidChoice("stopped: nothing was predicted", "epsilon") from None
+
+    def stop(self, given: Form) -> Response:
+        """End a prediction that takes long."""
+        self._worker.stop()
+        return PlainTextResponse("Stopped.")
 
     # ------------------------------------------------------------------------------------- release
 
@@ -481,7 +459,7 @@ class Page:
             raise InvalidChoice("open the page again")
         with self._lock:
             if press not in self._jobs:
-                if sum(job.running for job in self._jobs.values()) >= _MOST_JOBS:
+                if sum(job.state == "running" for job in self._jobs.values()) >= _MOST_JOBS:
                     raise InvalidChoice("other releases are not done yet")
                 output = Path(self._private.name) / press
                 with output.open("wb") as stream:
@@ -511,26 +489,27 @@ class Page:
         if not job.then:
             told |= {"command": work.shell(self.folder), "python": python(work, self.folder)}
         if state == "released" and work.ending == RELEASES[0]:
-            told["statement"] = statement(work, self.folder)
+            told["statement"] = self._predicted(predictions.statement, work)
         elif state == "released" and work.ending == ".csv":  # which was made to be published
             with opened_rows(job.written, ReadOptions()) as rows:
                 told["rows"] = [rows.header, *(cells for cells, _ in rows.at_least_one())]
         # How many rows got secret keys is a true count
         lines = [ln for ln in job.told.splitlines() if not ln.startswith(f"wrote {work.aside[0]}")]
         told |= {"press": given["press"][-1], "most": _MOST_ROWS, "said": "\n".join(lines)}
-        return self._page("release.html", work, job=job, state=state, **told)
+        seconds = round(time.monotonic() - job.begun)
+        return self._page("release.html", work, job=job, state=state, seconds=seconds, **told)
 
     def job_file(self, given: Form) -> Response:
         """What was written, to be saved."""
         job = self._job(given)
         if job.then or job.state != "released":
             raise InvalidChoice("nothing was written")
-        return _attached(job.written.read_bytes(), job.written.name, "application/octet-stream")
+        return _attached(job.written.read_bytes(), job.written.name)
 
     def cancel(self, given: Form) -> Response:
         """End a release that has not drawn yet; one that has is whole, or not there."""
-        job = self._jobs.get(given["press"][-1])
-        if job is not None and job.running:
+        job = self._job(given)
+        if job.state == "running":
             job.cancelled = True
             job.process.terminate()
             job.process.wait()
@@ -582,9 +561,10 @@ class Page:
         name = given.get("file", [""])[-1]
         if not name:
             return self._page("answers.html", Choices(), file="", names=self._released())
-        source, _, answers = self._answers(given)
-        estimate = getattr(source, "estimate", None)
-        schema = None if estimate is None else estimate.schema
+        source, asked, answers = self._answers(given)
+        estimate: Any = getattr(source, "estimate", None)
+        schema: Any = None if estimate is None else estimate.schema
+        whole = schema is None or asked or estimate.numbers
         told = defaultdict(str, {name: values[-1] for name, values in given.items()})
         rows = answers.rows[:_MOST_ROWS]
         return self._page(
@@ -599,28 +579,30 @@ class Page:
             query=urlencode([(k, v) for k, values in given.items() for v in values]),
             released=load_release(self.folder / name).promised,
             forms=TABLE_FORMS if axes_of(source) else {},
-            pictures=schema.names if schema is not None and len(schema) > 3 else [""],
+            pictures=[()] if whole else predictions.panels(schema),
         )
 
     def picture(self, given: Form) -> Response:
         """The picture of the answers."""
         source, asked, answers = self._answers(given)
+        names = tuple(name for name in given.get("only", ()) if name in source.schema.names)
+        few = [AskedText("marginal", "", names)] if names else []
+        draw = partial(source.picture, few)
         if asked and asked[0].group:
             labels = [one.group for one in asked]
             ordered = all(source.schema[name].ordered for name in given["by"] if name)
             title = f"{asked[0].kind} {asked[0].of}".removeprefix("where ")
-            return _svg(lambda: compared(title, labels, answers.rows, 0.95, as_given=ordered))
-        if asked and asked[0].kind != "marginal":
+            draw = partial(compared, title, labels, answers.rows, 0.95, as_given=ordered)
+        elif asked and asked[0].kind != "marginal":
             raise InvalidChoice("one number has no picture")
-        names = tuple(name for name in given.get("only", ()) if name in source.schema.names)
-        return _svg(lambda: source.picture([AskedText("marginal", "", names)] if names else []))
+        return Response(predictions.svg(draw), media_type=_SVG)
 
     def download(self, given: Form) -> Response:
         """The answers as a file, or the release."""
         name, form = given.get("file", [""])[-1], given.get("form", [""])[-1]
         if form == "release":
             path = file_in(self.folder, name, RELEASES)
-            return _attached(path.read_bytes(), name, "application/octet-stream")
+            return _attached(path.read_bytes(), name)
         source, _, answers = self._answers(given)
         stem = name.removesuffix(RELEASES[0])
         if form in TABLE_FORMS:
@@ -629,28 +611,25 @@ class Page:
                 path = Path(folder) / f"table.{form}"
                 published_table(source, f"Released once, with {promised}.").save(path)
                 content = path.read_bytes()
-            return _attached(content, f"{stem}.{form}", "application/octet-stream")
+            return _attached(content, f"{stem}.{form}")
         if form == "json":
-            return _attached(answers.json().encode(), f"{stem}.json", "application/json")
+            return _attached(answers.json().encode(), f"{stem}.json")
         if form == "csv":  # which spreadsheets open: texts in it are no formulas
-            return _attached(answers.csv(spreadsheet=True).encode(), f"{stem}.csv", "text/csv")
+            return _attached(answers.csv(spreadsheet=True).encode(), f"{stem}.csv")
         raise InvalidChoice(f"a file is csv, json, {', '.join(TABLE_FORMS)} or release")
 
     def script(self, given: Form) -> Response:
         """The command as a script or notebook."""
-        form = given.get("form", [""])[-1]
-        work = Choices.of(given)
-        stem = work.written.removesuffix(work.ending)
-        if form == "sh":
-            text = f"#!/bin/sh\nset -e\n{work.shell(self.folder)}\n"
-            return _attached(text.encode(), f"{stem}.sh", "text/x-shellscript")
-        if form == "py":
-            content = python(work, self.folder).encode()
-            return _attached(content, f"{stem}.py", "text/x-python")
-        if form == "ipynb":
-            content = notebook([python(work, self.folder), asking(work)]).encode()
-            return _attached(content, f"{stem}.ipynb", "application/x-ipynb+json")
-        raise InvalidChoice("a script is sh, py or ipynb")
+        form, work = given.get("form", [""])[-1], Choices.of(given)
+        program = python(work, self.folder)
+        texts = {
+            "sh": f"#!/bin/sh\nset -e\n{work.shell(self.folder)}\n",
+            "py": program,
+            "ipynb": notebook([program, asking(work)]),
+        }
+        if form not in texts:
+            raise InvalidChoice(f"a script is {', '.join(texts)}")
+        return _attached(texts[form].encode(), f"{work.written.removesuffix(work.ending)}.{form}")
 
     # ---------------------------------------------------------------------------------- understand
 
@@ -673,7 +652,6 @@ class Page:
                 texts = _of_release(path)
             else:
                 texts = [self._said(verb, path) for verb in ("explain", "audit")]
-        # By the name that the person knows
         texts = [text.replace(str(path), name) for text in texts]
         return self._page("explain.html", Choices(), file=name, said=texts[0], audited=texts[1])
 
@@ -694,35 +672,8 @@ def _of_release(path: Path) -> list[str]:
     return [said, "What was drawn is of a mechanism that keeps this promise, by exact numbers."]
 
 
-def _digits(number: float) -> str:
-    """A number to three digits, or whole."""
-    if number == 0 or not math.isfinite(number):
-        return str(number)
-    places = max(2 - math.floor(math.log10(abs(number))), 0)
-    return f"{number:,.{places}f}"
-
-
-def _people(text: str) -> str:
-    """A text of the library with the page's word for users."""
-    return re.sub(r"\b(users|respondents)\b", "people", text)
-
-
-def _svg(draw: Callable[[], Any]) -> Response:
-    """A picture, as SVG."""
-    from matplotlib.text import Text as Written  # loads matplotlib
-
-    buffer = BytesIO()
-    with _DRAWING:
-        figure = draw()
-        for text in figure.findobj(Written):
-            text.set_text(_people(text.get_text()))
-        figure.savefig(buffer, format="svg")
-    return Response(buffer.getvalue(), media_type="image/svg+xml")
-
-
-def _attached(content: bytes, name: str, kind: str) -> Response:
+def _attached(content: bytes, name: str) -> Response:
     """A file to save."""
     plain = "".join(mark if mark.isascii() and mark not in '"\\' else "_" for mark in name)
-    return Response(
-        content, headers={"Content-Disposition": f'attachment; filename="{plain}"'}, media_type=kind
-    )
+    headers = {"Content-Disposition": f'attachment; filename="{plain}"'}
+    return Response(content, headers=headers, media_type=guess_type(name)[0])

@@ -10,38 +10,50 @@ const shown = (root, chosen) => {
     field.hidden = !field.dataset.of.split(" ").includes(chosen);
 };
 
-for (const select of document.querySelectorAll("select[data-shows]")) {
-  const update = () => shown(select.closest("fieldset"), select.value);
-  select.addEventListener("change", update);
+for (const field of document.querySelectorAll("[data-shows]")) {
+  const radio = field.type === "radio";
+  const update = () => {
+    if (!radio || field.checked) shown(radio ? field.form : field.closest("fieldset"), field.value);
+  };
+  field.addEventListener("change", update);
   update();
 }
 
-for (const radio of document.querySelectorAll("input[type=radio][data-shows]")) {
-  const update = () => { if (radio.checked) shown(radio.form, radio.value); };
-  radio.addEventListener("change", update);
-  update();
-}
+// ---------------------------------------------------------------- what takes long
+
+const busy = document.getElementById("busy"), stop = busy.querySelector("button");
+const late = () => setTimeout(() => { busy.hidden = false; }, 1000);
+
+stop.addEventListener("click", () => fetch("/stop", {
+  method: "POST", body: new URLSearchParams({ token: stop.dataset.token }),
+}));
+for (const form of document.forms) form.addEventListener("submit", late);
+window.addEventListener("pageshow", () => { busy.hidden = true; });
 
 // ---------------------------------------------------------------- predictions
 
-const part = document.getElementById("part"), busy = document.getElementById("busy");
+const part = document.getElementById("part");
 
 for (const form of document.querySelectorAll("form[data-part]")) {
-  let waiting = 0, asked = 0;
+  let waiting = 0, running = false, changed = false;
   const again = async () => {
-    const number = ++asked;
-    const query = new URLSearchParams(new FormData(form));
-    for (const own of ["token", "press", "error"]) query.delete(own);
-    part.setAttribute("aria-busy", "true");
-    const late = setTimeout(() => { busy.hidden = false; }, 1000);
-    const answer = await fetch(`${form.dataset.part}?${query}`);
-    const text = await answer.text();
-    clearTimeout(late);
-    if (number !== asked) return;
-    busy.hidden = true;
-    part.innerHTML = text;
-    part.removeAttribute("aria-busy");
-    history.replaceState(null, "", `${location.pathname}?${query}`);
+    changed = running;
+    if (running) return;
+    running = true;
+    do {
+      changed = false;
+      const query = new URLSearchParams(new FormData(form));
+      for (const own of ["token", "press", "error"]) query.delete(own);
+      part.setAttribute("aria-busy", "true");
+      const timer = late();
+      const answer = await fetch(`${form.dataset.part}?${query}`);
+      part.innerHTML = await answer.text();
+      clearTimeout(timer);
+      busy.hidden = true;
+      part.removeAttribute("aria-busy");
+      history.replaceState(null, "", `${location.pathname}?${query}`);
+    } while (changed);
+    running = false;
   };
   const soon = () => { clearTimeout(waiting); waiting = setTimeout(again, 120); };
   const number = form.elements.epsilon;
