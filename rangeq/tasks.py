@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import rangeq.grids
 from frequency import HRR
 from frequency.schema import Domain
-from mechdesign.base import set_fields, whole
+from mechdesign.base import ordered, set_fields, whole
 from mechdesign.planning.task import CuratedTask, Offer, Task
 from rangeq.core import RangeProtocol, checked_shares
 from rangeq.grids.protocol import ConjunctionProtocol
@@ -388,7 +388,7 @@ class Conjunctions(Task):
         errors = {
             name: self.offer(name, epsilon, n).error for name in protocols if name != self.baseline
         }
-        best = min(errors, key=errors.__getitem__)
+        best = ordered(errors, errors.__getitem__)[0]
         if best != "MSW" or len(self.domain) == 1:
             return "", ""
         return best, (

@@ -51,7 +51,7 @@ from frequency.oracles import (
     oracle_over,
 )
 from frequency.schema.domain import LARGEST_RECORDS, Domain
-from mechdesign.base import Rational, brief, set_fields, whole
+from mechdesign.base import Rational, brief, ordered, set_fields, whole
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.planning import trust as search
 from mechdesign.planning.task import CuratedTask, InvalidRequest, Offer, Task
@@ -231,7 +231,7 @@ class Frequencies(Task):
             )
         enough = 1.01**2 * min(variance for variance, _ in short.values())
         good = [name for name, (variance, _) in short.items() if variance <= enough]
-        return min(good, key=lambda name: (short[name][1], short[name][0])), ""
+        return ordered(good, lambda name: short[name][1], lambda name: short[name][0])[0], ""
 
     def bound(self, epsilon: float | Fraction, n: int) -> str:
         if self.days == 1:
@@ -405,16 +405,16 @@ class Marginals(Task):
         return ("raw", known.raw), ("fitted", known.fitted)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
-        fitted = {}
+        fitted, bits = {}, {}
         for name in self.names:
             try:
                 offer = self.offer(name, epsilon, n)
             except ValueError:
                 continue
-            fitted[name] = self._known(offer.protocol, n).fitted
+            fitted[name], bits[name] = self._known(offer.protocol, n).fitted, offer.bits
         if not fitted or math.isnan(min(fitted.values())):
             return "", ""
-        name = min(fitted, key=lambda candidate: fitted[candidate])
+        name = ordered(fitted, fitted.__getitem__, bits.__getitem__)[0]
         return name, f"the error of its fitted estimate, {fitted[name]:.3g}, is the least"
 
     def by_curator(self) -> CuratedTask:

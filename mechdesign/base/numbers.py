@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 from fractions import Fraction
 from functools import wraps
+from operator import itemgetter
 from threading import Lock, RLock
 from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
@@ -170,6 +171,41 @@ def rational_of(x: arb) -> Fraction:
 def ball(x: Fraction) -> arb:
     """A rational number as a ball of the present precision."""
     return arb(fmpq(x.numerator, x.denominator))
+
+
+# Numbers that differ relatively by less are one number: processors sum in orders of their own.
+_ROUNDING = 1e-9
+
+_T = TypeVar("_T")
+
+
+def ordered(items: Iterable[_T], *keys: Callable[[_T], Any]) -> list[_T]:
+    """Return items in the order of the first key; those equal up to rounding, of the next ones.
+
+    What is equal in all keys stays in the order given. So the order of floats that are equal in
+    exact arithmetic is the same on every machine. None may be NaN.
+    """
+    groups = [list(enumerate(items))]
+    for key in keys:
+        groups = [part for group in groups for part in _apart(group, key)]
+    return [item for group in groups for _, item in sorted(group, key=itemgetter(0))]
+
+
+def _apart(group: list[tuple[int, _T]], key: Callable[[_T], Any]) -> Iterator[list[tuple[int, _T]]]:
+    """Yield the parts of a group that have the same key up to rounding, in its order."""
+    rated = sorted(((key(pair[1]), pair) for pair in group), key=itemgetter(0))
+    start = 0
+    for stop in range(1, len(rated) + 1):
+        if stop == len(rated) or not _same(rated[stop - 1][0], rated[stop][0]):
+            yield [pair for _, pair in rated[start:stop]]
+            start = stop
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two neighbours of an ascending order differ by no more than rounding."""
+    if isinstance(one, float) and math.isfinite(one) and math.isfinite(other):
+        return bool(other - one <= _ROUNDING * max(abs(one), abs(other)))
+    return bool(one == other)
 
 
 # ------------------------------------------------------------------------------------------------

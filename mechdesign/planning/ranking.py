@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.base import aligned, brief, printable
+from mechdesign.base import aligned, brief, ordered, printable
 from mechdesign.planning.task import InvalidRequest, Task, offered, predicted_error
 
 if TYPE_CHECKING:
@@ -296,7 +296,8 @@ def ranked(
     within: str = "",
 ) -> Plan:
     """Return the plan of the candidates at these places; ValueError if none can serve."""
-    candidates, refused = [], {}
+    candidates: list[Candidate] = []
+    refused = {}
     for name, (epsilon, n) in places.items():
         try:
             offer = offered(task, name, epsilon, n)
@@ -321,11 +322,18 @@ def ranked(
     if not candidates:
         raise next(iter(refused.values()), InvalidRequest("this task has no candidates"))
 
-    def rank(item: Candidate) -> tuple[float, int, float]:
+    def needs(item: Candidate) -> float:
         value = float(getattr(item, solved_for))
-        return math.inf if math.isnan(value) else value, item.bits or 0, item.error
+        return math.inf if math.isnan(value) else value
 
-    candidates.sort(key=rank)
+    # Of equal needs the shortest reports come first, then the least errors, then what the task has
+    # first: so on every machine, however it rounds
+    candidates = ordered(
+        candidates,
+        needs,
+        lambda item: item.bits or 0,
+        lambda item: math.inf if math.isnan(item.error) else item.error,
+    )
     first = next((item for item in candidates if item.name != task.baseline), candidates[0])
     preferred, why = "", ""
     if first.name not in task.added:  # the task knows nothing of those

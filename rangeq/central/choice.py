@@ -19,7 +19,7 @@ import numpy as np
 from frequency.schema import Domain, Schema
 from mechdesign import ZCDP, ApproximateDP, Privacy
 from mechdesign.accounting.pair_law import exact_delta
-from mechdesign.base import Rational, brief, is_whole, listed, set_fields, shown, whole
+from mechdesign.base import Rational, brief, is_whole, listed, ordered, set_fields, shown, whole
 from mechdesign.planning.task import Offer, Task
 from rangeq.central.branching import best_branching
 from rangeq.central.hierarchy import CentralFlat, Hierarchy, Wavelet
@@ -264,7 +264,7 @@ def best_tree(shape: tuple[int, ...]) -> BestTree:
             if any(budget[:-1]) or height == 1:  # else it is the flat histogram, too
                 tree = Hierarchy(shape, 1, lists, budget=budget)
                 variances[BestTree(lists, budget)] = tree.average_variance()
-    return min(variances, key=lambda candidate: variances[candidate])
+    return ordered(variances, variances.__getitem__)[0]
 
 
 _ASKED = 4096  # so many queries of a kind have their variances averaged, at most

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from textwrap import shorten
 
 import numpy as np
@@ -15,7 +16,7 @@ from frequency.algebra import WORD
 from frequency.core import Oracle
 from frequency.oracles import NAMED, choices_of, name_of
 from mechdesign import Mechanism, Privacy
-from mechdesign.base import Floats, Integers, ProgressMeter, Rational
+from mechdesign.base import Floats, Integers, ProgressMeter, Rational, ordered
 from rangeq.core import RangeProtocol, Tree, checked_workload, even_rmse
 from rangeq.local.circle import ToeplitzInverse
 from rangeq.local.circular import (
@@ -173,7 +174,7 @@ def optimise(
         for candidate in candidates:
             rated.append((candidate, candidate.average_rmse(n, workload)))
             meter.update()
-    rated.sort(key=lambda pair: pair[1])
+    rated = ordered(rated, lambda pair: pair[1], lambda pair: pair[0].report_bits)
     return Optimised(*rated[0], tuple(rated), least_rmse(domain, epsilon, n, workload))
 
 
@@ -406,7 +407,7 @@ def best_oracle(
     made = [kind(nodes, epsilon) for kind in kinds.values()]
     rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
     short = [item for item in rated if item[1] <= bits]
-    variance, _, k = min(short)
+    variance, _, k = ordered(short, itemgetter(0), itemgetter(1))[0]
     return made[k], variance
 
 

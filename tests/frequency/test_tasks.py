@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from frequency import (
     postprocess,
 )
 from frequency.core.oracle import Oracle
-from frequency.marginals import consistent
+from frequency.marginals import MarginalProtocol, consistent
 from frequency.oracles.count_mean_sketch import Sketch
 from frequency.planning.tasks import Frequencies, Marginals
 from frequency.schema import Domain
@@ -188,3 +189,30 @@ def test_the_prediction_of_margps_is_that_of_its_consistent_fit():
         fit = consistent(estimate)
         errors += [((fit.marginal(v) - 1 / 4) ** 2).mean() for v in protocol.domain.views(2)]
     assert np.sqrt(np.mean(errors)) == pytest.approx(offer.error, rel=0.1)
+
+
+@pytest.mark.parametrize(("sizes", "epsilon"), [((2, 2), 0.5), ((2, 2, 2), 3.0), ((3, 3, 3), 1.0)])
+def test_equal_protocols_for_marginals_are_ranked_alike_on_every_machine(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], epsilon: float
+) -> None:
+    """Of binary attributes CALM, MargPS and InpPS have equal errors; floats say which is below."""
+    as_it_is, rng = Marginals._known, np.random.default_rng(3)
+    names = Marginals(sizes).names
+    tables = {str(plan("marginals", sizes, n=10_000, epsilon=epsilon))}
+    for _ in range(10):
+
+        def known(self: Marginals, protocol: MarginalProtocol, n: int) -> Any:
+            found = as_it_is(self, protocol, n)
+            return type(found)(*(error * (1 + 1e-13 * rng.uniform(-1, 1)) for error in found))
+
+        monkeypatch.setattr(Marginals, "_known", known)
+        found = plan("marginals", sizes, n=10_000, epsilon=epsilon)
+        tables.add(str(found))
+        ties = [
+            [(item.bits or 0, names.index(item.name)) for item in (one, other)]
+            for one, other in pairwise(found.candidates)
+            if one.error == pytest.approx(other.error, rel=1e-12)
+        ]
+        assert ties
+        assert all(one < other for one, other in ties)
+    assert len(tables) == 1

@@ -1,14 +1,16 @@
 """Exact numbers: what is let in, and what is refused."""
 
+import math
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from mechdesign import InexactNumber, InvalidPrior
-from mechdesign.base.numbers import exact, exact_sum, whole
+from mechdesign.base.numbers import exact, exact_sum, ordered, whole
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=100)
 
@@ -164,3 +166,25 @@ def test_numbers_are_read_in_the_same_way_in_any_context_of_decimals():
                 exact(text)
         assert exact(Decimal("0.123456")) == Fraction(123456, 10**6)
         assert exact("1.25e3") == 1250
+
+
+def test_an_order_does_not_depend_on_rounding():
+    exactly = {"d": 0.3, "b": 0.1 + 0.2, "c": 0.3 * (1 + 1e-13), "a": 0.3 * (1 + 1e-6), "e": 0.0}
+    exactly |= {"far": math.inf, "away": math.inf}
+    for names in permutations(exactly):
+        assert ordered(names, exactly.__getitem__, str) == [*"ebcda", "away", "far"]
+        first, second = (name for name in names if name in ("away", "far"))
+        assert ordered(names, exactly.__getitem__)[-2:] == [first, second]
+    # A second number counts where the first ones are equal, and is compared in the same way
+    sizes = {"a": 3, "b": 2, "c": 2}
+    tied = {"a": 1.0, "b": 1.0 + 1e-15, "c": 1.0 - 1e-15}
+    assert ordered("abc", tied.__getitem__, sizes.__getitem__, str) == ["b", "c", "a"]
+    assert ordered("cab", tied.__getitem__, sizes.__getitem__) == ["c", "b", "a"]
+    assert ordered([], len, str) == []
+    assert ordered([10**400 + 1, 10**400, 3], int) == [3, 10**400, 10**400 + 1]
+
+
+def test_numbers_that_differ_are_ordered_as_ever():
+    values = np.random.default_rng(5).random(300).tolist()
+    assert ordered(values, float) == sorted(values)
+    assert ordered(values, lambda x: -x, str) == sorted(values, reverse=True)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from mechdesign import plan
+from mechdesign.planning.task import Offer
+from tests.mechdesign.planning.conftest import Toy
 
 
 @pytest.mark.usefixtures("toy")
@@ -65,3 +67,29 @@ def test_the_figure_is_logarithmic_labelled_and_marks_the_choice(tmp_path):
     assert list(found.plot([1.0, 2.0]).axes[0].lines[0].get_xdata()) == [1.0, 2.0]
     with pytest.raises(ValueError, match="epsilons is empty"):
         found.plot([])
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("solved_for", ["error", "epsilon"])
+def test_equal_errors_are_ranked_by_size_and_place_however_they_are_rounded(
+    monkeypatch, solved_for
+):
+    """As another processor adds: what is ranked differs from the same number in the last digits."""
+    bits = {"one": 4, "two": 3, "three": 3, "four": 5}
+    given = {"error": {"epsilon": 1.0}, "epsilon": {"error": 0.019}}[solved_for]
+    rng = np.random.default_rng(9)
+    monkeypatch.setattr(Toy, "names", tuple(bits))
+    tables = set()
+    for _ in range(20):
+        off = dict(zip(bits, (1 + 1e-13 * rng.uniform(-1, 1, len(bits))).tolist(), strict=True))
+
+        def offer(self, name, epsilon, n, off=off):
+            error = off[name] * 2 / (float(epsilon) * math.sqrt(n))
+            return Offer((name, epsilon), error, bits[name])
+
+        monkeypatch.setattr(Toy, "offer", offer)
+        found = plan("toy", 5, n=10_000, **given)
+        assert [item.name for item in found.candidates] == ["two", "three", "one", "four"]
+        assert found.best is found.candidates[0]
+        tables.add(str(found))
+    assert len(tables) == 1
