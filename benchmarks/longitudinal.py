@@ -2,11 +2,13 @@
 
 Prints Markdown tables.
 
-python benchmarks/longitudinal.py [--quick]
+python benchmarks/longitudinal.py [--quick] [--picture FILE]
 
 The mean square error of an item's frequency, all items equally frequent: predicted exactly, and
 measured from reports of a second day, of users who keep their permanent reports. And what two weeks
-of reports show to an attacker: that a value has changed, and whose reports they are.
+of reports show to an attacker: that a value has changed, and whose reports they are. At last the
+trade-off of error and linkage: the best protocol for every share of users that may be linked, and
+the share that the attack links.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from range_queries import one_core, table
 from tqdm import tqdm
 
 from frequency import GRR, SubsetSelection
-from frequency.longitudinal import Memoised
+from frequency.longitudinal import Memoised, linkage_curve
 from frequency.longitudinal.published import (
     LGRR,
     LOSUE,
@@ -87,6 +89,7 @@ ATTACKED: dict[str, Callable[[int, float, float], Any]] = {
     **{name: make for name, make in SYSTEMS.items() if name != "L-GRR"},
 }
 DAYS, LINKED, FALSE_ALARMS = 7, 500, 0.1
+CURVES = ((64, 1.0, 0.5), (64, 4.0, 2.0), (16, 4.0, 2.0))
 
 
 def features(question: Any, weeks: list[np.ndarray]) -> list[np.ndarray]:
@@ -166,10 +169,38 @@ def attacks(quick: bool, rng: np.random.Generator) -> list[list[str]]:
     return rows
 
 
+def trade_offs(quick: bool, rng: np.random.Generator) -> list[list[str]]:
+    """The curves: of each point the variance over the least, who is linked at most, and who is."""
+    rows = []
+    for domain, total, day in CURVES[:1] if quick else CURVES:
+        curve = linkage_curve(domain, total, day, LINKED, DAYS)
+        points = sorted((*curve.points, *curve.others), key=lambda point: point.linked)
+        least = curve.points[-1].error
+        for point in tqdm(points, leave=False):
+            measured = linked(point.question, 1 if quick else 8, rng)
+            assert measured <= point.linked + (0.05 if quick else 0.02), "more than at most"
+            rows.append(
+                [
+                    *(str(domain), f"{total:g}", f"{day:g}"),
+                    f"**{point.name}**" if point in curve.points else point.name,
+                    f"{(point.error / least) ** 2:.3f}",
+                    f"{point.linked:.1%}",
+                    f"{measured:.1%}",
+                ]
+            )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--picture", help="where to draw the first trade-off of error and linkage")
+    options = parser.parse_args()
+    quick = options.quick
+    if options.picture:
+        figure = linkage_curve(*CURVES[0], LINKED, DAYS).plot()
+        figure.savefig(options.picture, bbox_inches="tight")
+        return
     one_core()
     rng = np.random.default_rng(28)
     rows: list[list[str]] = []
@@ -209,6 +240,11 @@ def main() -> None:
         "Two weeks of reports: changes noticed with 10 % false alarms, users linked among 500",
         ["items", "total", "day", "system", "changes noticed", "users linked"],
         attacks(quick, np.random.default_rng(28)),
+    )
+    table(
+        "Error and linkage: two weeks of 500 users; in bold, the best for their linkage",
+        ["items", "total", "day", "protocol", "variance", "linked at most", "linked"],
+        trade_offs(quick, np.random.default_rng(28)),
     )
 
 

@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from mechdesign.base import shown, whole
+
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 
 # The largest size of fields that multiply by table, and may be of any prime power order; larger
@@ -103,6 +105,33 @@ def best_order(
         choices += [(variance(q, t), t, q) for q in candidates if q <= _LARGEST]
     _, t, q = min(choices)
     return q, t
+
+
+def checked_order(
+    name: str,
+    given: Sequence[int],
+    length: int,
+    capacity: Callable[[int, int], int],
+    domain: int,
+) -> tuple[int, ...]:
+    """Return numbers that begin with a field order and a dimension, which users may choose.
+
+    ValueError unless there is such a space, small enough for a table, with room for the domain.
+    """
+    numbers = tuple(whole(number, name, 1, _LARGEST) for number in given)
+    if len(numbers) != length:
+        raise ValueError(f"{name} must be {length} numbers, got {shown(given)}")
+    q, t = numbers[:2]
+    limit = max(TABLE_LIMIT, 8 * domain)
+    small = q > 1 and t < limit.bit_length() and q**t <= limit
+    power = prime_power(q) if small else None
+    if power is None or (q > _TABLED and power[1] > 1) or capacity(q, t) < domain:
+        raise ValueError(
+            f"{name} must begin with the order of a field, a prime or a prime power up to"
+            f" {_TABLED}, and a dimension: with room for {domain} items, and at most {limit}"
+            f" vectors; got {shown(given)}"
+        )
+    return numbers
 
 
 class Field:

@@ -58,6 +58,7 @@ from .channel import (
 )
 from .enumerated_oracle import EnumeratedOracle
 from .estimate import Estimate, Estimator, OfPopulation
+from .fingerprints import Fingerprints
 from .likelihood import Ascent, Fit, Likelihood, maximised, of_signs, stopped_early
 from .mixture import Mixture, Relabelled, weights_of
 from .oracle import (
@@ -107,6 +108,7 @@ __all__ = [
     "EnumeratedOracle",
     "Estimate",
     "Estimator",
+    "Fingerprints",
     "Fit",
     "JointLaw",
     "Likelihood",

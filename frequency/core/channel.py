@@ -37,6 +37,7 @@ from frequency.core.blanket import (
     of_two_likelihoods,
     two_likelihoods,
 )
+from frequency.core.fingerprints import Fingerprints
 from frequency.core.tally import Sample, cells
 from frequency.core.transport import (
     Menu,
@@ -123,6 +124,9 @@ class Channel(ABC):
 
     largest_domain: ClassVar[int] = 1 << 32  #: The most items that the protocol takes.
     privacy_source: ClassVar[str] = ""  #: Where the literature shows what `proof` proves.
+
+    #: Arguments of the class that a protocol file has only where they say anything.
+    added_later: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")
@@ -744,6 +748,11 @@ class Channel(ABC):
         numpy.ndarray of int64
             Shape (users,): places among the `likelihoods`, numbered on from kind to kind of report.
         """
+        raise unknown(self)
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """The law of reports of users with all values equally often; TypeError if not stated."""
         raise unknown(self)
 
     # Public coins may draw several reports at a time, so that a user with more than one bit chooses

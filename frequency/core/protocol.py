@@ -26,6 +26,7 @@ class Protocol(ABC):
 
     #: Where the literature shows what `proof` proves; "": where it does of the channel.
     privacy_source: ClassVar[str] = ""
+    added_later: ClassVar[tuple[str, ...]] = ()  #: As of `Channel`.
 
     @property
     @abstractmethod

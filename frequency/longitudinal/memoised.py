@@ -33,6 +33,7 @@ import numpy.typing as npt
 from frequency.algebra import chances
 from frequency.core import (
     Channel,
+    Fingerprints,
     Protocol,
     Reports,
     channel_of,
@@ -303,6 +304,22 @@ class Memoised:
             "a permanent report",
             inputs,
         )
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """The law of permanent reports about values that are spread evenly; TypeError if unknown.
+
+        See `frequency.longitudinal.linked_share`.
+        """
+        day = self._channel.fingerprints
+        if day.places == 0:
+            return day
+        return day._replace(own=day.other * self.stretched(day.own / day.other))
+
+    @property
+    def missed(self) -> Fraction:
+        """The probability that a day's report says nothing of the permanent one."""
+        return 1 - self.kept
 
     def cost(self, changes: int = 0, starts: int = 1) -> DailyReports:
         """Return the cost to a user of the reports of all days: to be spent from a `Ledger`.

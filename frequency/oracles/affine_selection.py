@@ -18,6 +18,7 @@ from frequency.algebra import (
     Coins,
     VectorSpace,
     bernoulli,
+    checked_order,
     orders_near,
     prime_power,
     space,
@@ -27,6 +28,7 @@ from frequency.algebra import (
 )
 from frequency.core import (
     Aggregate,
+    Fingerprints,
     Menu,
     Oracle,
     Reports,
@@ -45,7 +47,7 @@ from frequency.core import (
     variance_of_scores,
 )
 from mechdesign import Audit
-from mechdesign.base import BitSource, Floats, Items, exact_sum
+from mechdesign.base import BitSource, Floats, Items, exact_sum, set_fields, shown
 from mechdesign.exceptions import UnstatedLikelihoods
 from mechdesign.symbolic.proof_rules import PublicDrawProof, favouring
 
@@ -154,18 +156,46 @@ class AffineSelection(Oracle):
         The number of items, at least 1: see `Oracle`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
+    blocks : tuple of int, optional
+        Other blocks than those chosen: q, t and ``size``, with q^t points for all items.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or no such blocks.
 
     Examples
     --------
     >>> AffineSelection(domain=65536, epsilon=6.0).report_bits
     18
+    >>> AffineSelection(domain=1024, epsilon=2.0, blocks=(32, 2, 1)).report_bits
+    11
     """
 
+    blocks: tuple[int, ...] = ()
+
     privacy_source: ClassVar[str] = "Ye and Barg 2018"
+    added_later: ClassVar[tuple[str, ...]] = ("blocks",)
+
+    def __post_init__(self) -> None:
+        set_fields(self, blocks=tuple(self.blocks))
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        given = f", blocks={self.blocks}" if self.blocks else ""
+        return f"{type(self).__name__}(domain={self.domain!r}, epsilon={self.epsilon!r}{given})"
 
     @cached_property
     def design(self) -> BlockDesign:
         """The blocks that reports name."""
+        if self.blocks:
+            q, t, size = checked_order("blocks", self.blocks, 3, lambda q, t: q**t, self.domain)
+            if not 1 <= size <= max(1, q // 2) or (size > 1 and prime_power(q) != (q, 1)):
+                raise ValueError(
+                    "the third number of blocks must be 1, or up to half of a prime q, got"
+                    f" {shown(self.blocks)}"
+                )
+            return BlockDesign(q, t, size)
         e = float(min(self.max_ratio, Fraction(1 << 60)))
         choices = [(design.variance(e), design) for design in _designs(self.domain, e)]
         enough = _NEARLY * min(choices)[0]
@@ -198,6 +228,10 @@ class AffineSelection(Oracle):
     def report_dtype(self) -> np.dtype[np.void]:
         function, value = map(smallest_integer, (self.functions - 1, self.design.q - 1))
         return np.dtype([("function", function), ("value", value)])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.design.blocks)
 
     @property
     def report_bits(self) -> int:

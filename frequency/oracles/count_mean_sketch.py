@@ -25,6 +25,7 @@ from frequency.algebra import (
 )
 from frequency.core import (
     Aggregate,
+    Fingerprints,
     Likelihood,
     Oracle,
     Reports,
@@ -412,6 +413,10 @@ class CountMeanSketch(_HashedCells, Sketch):
         return np.dtype(
             [("hash", smallest_integer(self.hashes - 1)), ("bits", "u1", (-(-self.width // 8),))]
         )
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.hashes, self.width, self._bits.p, self._bits.q)
 
     @property
     def report_bits(self) -> int:

@@ -17,6 +17,7 @@ from frequency.algebra import Coins, TruthOrLie, binary_basis, uniform, walsh_ha
 from frequency.core import (
     Aggregate,
     Channel,
+    Fingerprints,
     Likelihood,
     Menu,
     Oracle,
@@ -99,6 +100,11 @@ class SignChannel(Channel):
     def report_dtype(self) -> np.dtype[np.void]:
         fields = [(name, smallest_integer(r.stop - 1)) for name, r in self._indices.items()]
         return np.dtype([*fields, ("sign", "i1")])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        # At most as many are different: of few items some signs are more frequent
+        return Fingerprints(2 * math.prod(map(len, self._indices.values())))
 
     @property
     def report_bits(self) -> int:
@@ -281,6 +287,11 @@ class HRR(Oracle):
     def report_dtype(self) -> np.dtype[np.void]:
         t = self.coefficients
         return np.dtype([("index", smallest_integer(self.padded - 1), (t,)), ("sign", "i1", (t,))])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        t = self.coefficients
+        return Fingerprints(math.perm(self.padded - 1, t) << t)
 
     @property
     def report_bits(self) -> int:

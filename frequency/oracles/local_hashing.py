@@ -25,6 +25,7 @@ from frequency.algebra import (
 )
 from frequency.core import (
     Aggregate,
+    Fingerprints,
     Likelihood,
     Menu,
     Oracle,
@@ -129,6 +130,10 @@ class OLH(Oracle):
                 ("value", smallest_integer(self.hashes_to - 1)),
             ]
         )
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.functions * self.hashes_to)
 
     @property
     def report_bits(self) -> int:

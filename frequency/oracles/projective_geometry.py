@@ -10,8 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from frequency.algebra import Coins, TruthOrLie, VectorSpace, best_order, space, uniform
+from frequency.algebra import (
+    Coins,
+    TruthOrLie,
+    VectorSpace,
+    best_order,
+    checked_order,
+    space,
+    uniform,
+)
 from frequency.core import (
+    Fingerprints,
     Menu,
     Oracle,
     Reports,
@@ -25,7 +34,7 @@ from frequency.core import (
     variance_of_scores,
 )
 from mechdesign import Audit
-from mechdesign.base import BitSource, Floats, Items
+from mechdesign.base import BitSource, Floats, Items, set_fields
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
@@ -50,12 +59,33 @@ class ProjectiveGeometry(Oracle):
         The number of items, at least 1: see `Oracle`.
     epsilon : float, Fraction, int, str or Decimal
         The privacy loss of one report, at least 2^-32.
+    order : tuple of int, optional
+        Another geometry than the one chosen: q and t, at least 2, with points for all items.
+
+    Raises
+    ------
+    ValueError
+        A parameter out of range, or no such geometry.
     """
 
+    order: tuple[int, ...] = ()
+
     privacy_source: ClassVar[str] = "Feldman et al. 2022"
+    added_later: ClassVar[tuple[str, ...]] = ("order",)
+
+    def __post_init__(self) -> None:
+        set_fields(self, order=tuple(self.order))
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        given = f", order={self.order}" if self.order else ""
+        return f"{type(self).__name__}(domain={self.domain!r}, epsilon={self.epsilon!r}{given})"
 
     @cached_property
     def _order(self) -> tuple[int, int]:
+        if self.order:
+            q, t = checked_order("order", self.order, 2, points, self.domain)
+            return q, t
         e = float(min(self.max_ratio, Fraction(1 << 60)))
         return best_order(self.domain, e + 1, 2, points, lambda q, t: _variance(q, t, e))
 
@@ -82,6 +112,10 @@ class ProjectiveGeometry(Oracle):
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("hyperplane", smallest_integer(self._space.directions - 1))])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(self._space.directions)
 
     @property
     def report_bits(self) -> int:

@@ -18,6 +18,7 @@ from frequency.algebra import Coins, TruthOrLie
 from frequency.core import (
     Aggregate,
     EnumeratedOracle,
+    Fingerprints,
     Likelihood,
     Menu,
     Oracle,
@@ -90,6 +91,10 @@ class GRR(Oracle):
     @cached_property
     def report_dtype(self) -> np.dtype[np.void]:
         return np.dtype([("item", smallest_integer(self.domain - 1))])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.domain)
 
     @property
     def report_bits(self) -> int:

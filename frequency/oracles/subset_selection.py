@@ -14,6 +14,7 @@ import numpy.typing as npt
 from frequency.algebra import WORD, Coins, bernoulli, bernoulli_bits, uniform
 from frequency.core import (
     Aggregate,
+    Fingerprints,
     Menu,
     Oracle,
     Reports,
@@ -72,6 +73,11 @@ class SubsetSelection(PackedBits, Oracle):
 
     def _details(self) -> dict[str, Any]:
         return {"size": self.size, "inclusion": str(self._inclusion)}
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        # Beyond sets of 64 there are more than 2^100: whatever n, every user is linked
+        return Fingerprints(math.comb(self.domain, min(self.size, 64)))
 
     @property
     def _roughly(self) -> int:

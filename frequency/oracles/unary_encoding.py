@@ -12,7 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra import WORD, Coins, TruthOrLie, UnaryBits
-from frequency.core import Aggregate, Oracle, Reports, Sample, Step, Support, bits, json_integer
+from frequency.core import (
+    Aggregate,
+    Fingerprints,
+    Oracle,
+    Reports,
+    Sample,
+    Step,
+    Support,
+    bits,
+    json_integer,
+)
 from mechdesign import Audit
 from mechdesign.base import BitSource, Floats, Items
 from mechdesign.symbolic.proof_rules import (
@@ -130,6 +140,10 @@ class UnaryEncoding(PackedBits, Oracle):
 
     def _details(self) -> dict[str, Any]:
         return {"p": str(self._ones.own), "q": str(self._ones.other)}
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        return Fingerprints(1, self.domain, self.p, self.q)
 
     def possible(self, reports: Reports) -> npt.NDArray[np.bool_]:
         return within(reports["bits"], self.domain)

@@ -20,7 +20,8 @@ from frequency.heavy.error_bound import ItemErrors
 from frequency.heavy.listing import nothing
 from frequency.heavy.prefix_tree import FEWEST_TEXTS, PrefixProtocol, _kept
 from frequency.heavy.prefixes import Level, PartEstimates, Prefixes, SpeltPrefixes
-from frequency.longitudinal import Memoised, day_covariance
+from frequency.longitudinal import Memoised, day_covariance, linked_share
+from frequency.longitudinal.linkage import KINDS, checked_linked, with_parameters
 from frequency.marginals import (
     CALM,
     InpHT,
@@ -108,12 +109,15 @@ class Frequencies(Task):
     tell, (changes + 1) times that of a value; see there for whom. The error is that of one day, and
     the table shows that of the mean over all days, too, for users whose values stay the same. A
     ``day`` tells so much; None: the least with which the mean over the days errs by at most a tenth
-    more than with any other.
+    more than with any other. Permanent reports are fingerprints, and the table shows which share of
+    the users they link: with ``linked``, a share, those that link more are left out, and taken are
+    blocks and geometries that link fewer, see `frequency.longitudinal.linkage_curve`.
     """
 
     days: int = 1
     changes: int = 0
     day: Any = None
+    linked: Any = None
 
     symbols: ClassVar[str] = (
         "D items, q values of a hash or of a field's element, s of them accepted, n reports"
@@ -133,6 +137,10 @@ class Frequencies(Task):
             if self.days == 1:
                 raise ValueError("day is the epsilon of one of several days: give the days, too")
             local_privacy(self.day)  # which refuses what is none
+        if self.linked is not None:
+            if self.days == 1:
+                raise ValueError("linked is of reports of several days: give the days, too")
+            set_fields(self, linked=checked_linked(self.linked))
 
     @property
     def question(self) -> str:
@@ -149,6 +157,7 @@ class Frequencies(Task):
             return "absent: standard error of the frequency of an item that nobody has"
         return (
             "mean: standard error of the item's mean frequency over all days, if no value changes;"
+            " linked: the share of the users, at most, who are recognised under another pseudonym;"
             " - is not known"
         )
 
@@ -191,6 +200,8 @@ class Frequencies(Task):
     def offer_of(self, candidate: Callable[..., Any], epsilon: float | Fraction, n: int) -> Offer:
         total, day = (epsilon, epsilon) if self.days == 1 else self.epsilons(epsilon)
         oracle = oracle_over(candidate, self.domain, day)
+        if self.linked is not None:
+            oracle = self._linking_few(candidate, oracle, total, n)
         if not _fits(oracle):
             name = type(oracle).__name__
             raise ValueError(f"{name} needs too much memory for {self.domain} items")
@@ -201,18 +212,46 @@ class Frequencies(Task):
         error = math.sqrt(oracle.variance(n, 1 / self.domain))
         return Offer(protocol, error, oracle.report_bits, *_ORACLES.get(type(oracle), ("", "")))
 
+    def _linking_few(
+        self, candidate: Callable[..., Any], oracle: Oracle, total: float | Fraction, n: int
+    ) -> Oracle:
+        """Return the most accurate oracle of a kind that links no more users than may be."""
+        some = [oracle]
+        if candidate in KINDS:
+            some += [each for _, each in with_parameters(type(oracle), self.domain, oracle.epsilon)]
+        shares = [self._linked(Memoised(each, total), n) for each in some]
+        found = [each for each, share in zip(some, shares, strict=True) if share <= self.linked]
+        if not found:
+            raise ValueError(
+                f"{type(oracle).__name__} links {brief(min(shares), 3)} of the users at least"
+                if not math.isnan(shares[0])
+                else f"of {type(oracle).__name__} it is not known how many users it links"
+            )
+        return ordered(
+            found, lambda each: each.variance(n, 1 / self.domain), lambda each: each.report_bits
+        )[0]
+
+    def _linked(self, question: Memoised, n: int) -> float:
+        try:
+            return linked_share(question, n, self.days)
+        except TypeError:  # of an oracle of one's own
+            return math.nan
+
     def other_errors(self, protocol: Any, n: int | None) -> tuple[tuple[str, float], ...]:
         users, rare = n or 1, 1 / self.domain
         if self.days == 1:
             return (("absent", math.sqrt(protocol.variance(users, 0.0))),)
+        linked = self._linked(protocol, users)
         try:
             both = (self.days - 1) * day_covariance(protocol, users, rare)
         except UnknownVariance:
-            return (("mean", math.nan),)
+            return ("mean", math.nan), ("linked", linked)
         day_variance = protocol.protocol.variance(users, rare)
-        return (("mean", math.sqrt((day_variance + both) / self.days)),)
+        return ("mean", math.sqrt((day_variance + both) / self.days)), ("linked", linked)
 
     def preferred(self, epsilon: float | Fraction, n: int) -> tuple[str, str]:
+        if self.linked is not None:
+            return "", ""
         if self.days > 1:
             epsilon = exact_epsilon(self.epsilons(epsilon)[1])
         short = {}

@@ -145,7 +145,7 @@ def _require_arguments(written: Any, given: Any) -> None:
         require_same(written["protocol"], given["protocol"])
         # Older files may lack some, and name a domain by its sizes
         for name, value in given["arguments"].items():
-            _require_arguments(written["arguments"][name], value)
+            _require_arguments(written["arguments"].get(name), value)
     elif not (isinstance(given, dict) and "sizes" in given):
         require_same(written, given)
 
@@ -221,9 +221,12 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
     if isinstance(value, (Channel, Protocol)):
+        # Arguments that classes were given later are written if they say anything, so that files
+        # that have none stay as they were
         given = {
             name: _encoded(getattr(value, name))
             for name in inspect.signature(type(value)).parameters
+            if name not in value.added_later or getattr(value, name)
         }
         return {"protocol": _name(type(value)), "arguments": given}
     if inspect.isclass(value) and issubclass(value, Oracle):

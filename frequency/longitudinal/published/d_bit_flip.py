@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra import UnaryBits, uniform
-from frequency.core import Aggregate, Oracle, Reports, checked_users
+from frequency.core import Aggregate, Fingerprints, Oracle, Reports, checked_users
 from frequency.longitudinal.published.system import LongitudinalSystem
 from frequency.oracles import bits_at, column_sums, packed, symmetric_proof
 from mechdesign import Audit
@@ -67,6 +67,12 @@ class DBitFlip(Oracle):
     def report_dtype(self) -> np.dtype[np.void]:
         width = (-(-self.domain // 8),)
         return np.dtype([("asked", "u1", width), ("bits", "u1", width)])
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        # More than 2^64 sets, as where some share of 128 items is asked, single every user out
+        sets, bit = comb(self.domain, min(self.asked, self.domain - self.asked, 64)), self._ones
+        return Fingerprints(sets, self.asked, bit.p, bit.q, Fraction(self.asked, self.domain))
 
     @property
     def report_bits(self) -> int:

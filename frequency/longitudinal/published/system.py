@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from frequency.core import Oracle, Reports
+from frequency.core import Fingerprints, Oracle, Reports
 from frequency.longitudinal.memoised import recalled, those_who_report
 from mechdesign import Audit
 from mechdesign.base import BitSource, Items, Rational, bit_source, whole
@@ -77,6 +77,16 @@ class LongitudinalSystem(ABC):
     @abstractmethod
     def permanent(self) -> Oracle:
         """The oracle of the permanent reports."""
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """The law of permanent reports about values that are spread evenly."""
+        return self.permanent.fingerprints
+
+    @property
+    def missed(self) -> Fraction:
+        """The probability that a day's report says nothing of the permanent one."""
+        return Fraction(0)
 
     @abstractmethod
     def ratio_after(self, days: int) -> Fraction:

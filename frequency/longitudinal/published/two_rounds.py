@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from frequency.algebra import bernoulli_bits, chances, uniform
-from frequency.core import Oracle, Reports
+from frequency.core import Fingerprints, Oracle, Reports
 from frequency.longitudinal.published.system import LongitudinalSystem
 from frequency.oracles import GRR, OLH, OUE, SUE, packed
 from mechdesign.base import BitSource, Items, Rational, set_fields, shown
@@ -155,6 +155,10 @@ class LGRR(TwoRounds):
     @cached_property
     def permanent(self) -> GRR:
         return GRR(self.domain, self.total)
+
+    @property
+    def missed(self) -> Fraction:
+        return 1 - self.kept
 
     def first_round(self, lasting: Reports, items: Items, source: BitSource) -> Reports:
         reports = lasting.copy()
@@ -300,6 +304,11 @@ class LOLOHA(TwoRounds):
     def daily(self) -> GRR:
         """The response about the values of the hash; some functions tell any two items apart."""
         return GRR(self.protocol.hashes_to, self.day)
+
+    @property
+    def fingerprints(self) -> Fingerprints:
+        """The law of a function and a response; the function is seen on every day."""
+        return Fingerprints(self.protocol.functions * self.protocol.hashes_to)
 
     def lasting(self, users: int, source: BitSource) -> Reports:
         reports = super().lasting(users, source)

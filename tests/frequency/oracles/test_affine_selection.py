@@ -1,42 +1,23 @@
 """Affine selection keeps the contract of oracles."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from functools import partial
 
 import numpy as np
 import pytest
 
 from frequency import AffineSelection, SubsetSelection
 from frequency.oracles.affine_selection import BlockDesign
+from frequency.storage import load_protocol, save_protocol
 from tests.contracts.oracle import OracleContract, Twin, reports_of, uniform_words, weights_of
 from tests.frequency.oracles.huge_counts import huge
 from tests.frequency.oracles.slow_field import SlowField
 from tests.tape import WORD
 
 
-@dataclass(frozen=True)
-class Chosen(AffineSelection):
-    """With the design of the class: those that few items and a moderate epsilon do not have."""
-
-    forced: ClassVar[BlockDesign] = BlockDesign(5, 2, 2)
-
-    @property
-    def design(self):
-        return self.forced
-
-
-@dataclass(frozen=True)
-class Lengths(Chosen):
-    """Arithmetic progressions of four of eleven items."""
-
-    forced: ClassVar[BlockDesign] = BlockDesign(11, 1, 4)
-
-
 def of_design(q, t, size, domain, epsilon=1.0):
-    kind = type("Some", (AffineSelection,), {"design": BlockDesign(q, t, size)})
-    return kind(domain, epsilon)
+    return AffineSelection(domain, epsilon, blocks=(q, t, size))
 
 
 def slow_blocks(oracle):
@@ -100,14 +81,18 @@ class TestAffineSelection(OracleContract):
 
 
 class TestSeveralAcceptedValues(TestAffineSelection):
-    make = staticmethod(Chosen)
+    """Designs that few items and a moderate epsilon do not have, by the class's own choice."""
+
+    make = staticmethod(partial(AffineSelection, blocks=(5, 2, 2)))
     domains: tuple[int, ...] = (2, 5, 20)
     big_domains: tuple[int, ...] = (20,)
     simulations = 40_000  # there are many pairs of reports
 
 
 class TestProgressions(TestSeveralAcceptedValues):
-    make = staticmethod(Lengths)
+    """Arithmetic progressions of four of eleven items."""
+
+    make = staticmethod(partial(AffineSelection, blocks=(11, 1, 4)))
     domains = (2, 3, 5, 11)
     big_domains = ()
 
@@ -217,3 +202,39 @@ def test_sums_of_many_blocks_have_the_mean_variance_over_numberings() -> None:
         oracle.linear_variance(5, single, frequencies),
         rtol=1e-9,
     )
+
+
+def test_blocks_that_are_given_are_taken_kept_and_shown(tmp_path):
+    chosen, given = AffineSelection(64, 0.5), AffineSelection(64, 0.5, blocks=[3, 4, 1])
+    assert given.design == BlockDesign(3, 4, 1) != chosen.design
+    assert repr(given) == "AffineSelection(domain=64, epsilon=0.5, blocks=(3, 4, 1))"
+    assert "blocks" not in repr(chosen)
+    assert given.audit().holds
+    assert given.parameters != chosen.parameters
+    same = AffineSelection(64, 0.5, blocks=tuple(chosen.design))
+    assert same.signature == chosen.signature
+    assert same.estimate(chosen.aggregate(chosen.privatize([1, 2]))).n == 2
+    for oracle in (chosen, given):
+        save_protocol(tmp_path / "oracle.json", oracle)
+        assert load_protocol(tmp_path / "oracle.json") == oracle
+        assert ("blocks" in (tmp_path / "oracle.json").read_text()) is (oracle is given)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ((3, 4), "3 numbers"),
+        ((3, 3, 1), "room for 64 items"),
+        ((6, 3, 1), "order of a field"),
+        ((512, 1, 1), "order of a field"),
+        ((2, 40, 1), "at most 4194304 vectors"),
+        ((1, 64, 1), "order of a field"),
+        ((9, 2, 2), "half of a prime"),
+        ((11, 2, 6), "half of a prime"),
+        ((11, 2, 0), "1 to"),
+        ((11.0, 2, 1), "an integer"),
+    ],
+)
+def test_blocks_that_there_are_not(blocks, message):
+    with pytest.raises(ValueError, match=message):
+        AffineSelection(64, 1.0, blocks=blocks)

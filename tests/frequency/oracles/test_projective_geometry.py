@@ -1,11 +1,13 @@
 """Projective geometry keeps the contract of oracles."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from frequency import ProjectiveGeometry, SubsetSelection
+from frequency.storage import load_protocol, save_protocol
 from tests.contracts.oracle import LN3, OracleContract, Twin, choice_words, reports_of, weights_of
 from tests.frequency.core.messages import some_reports
 from tests.frequency.oracles.huge_counts import check_exact, huge, inner_product
@@ -80,6 +82,27 @@ class TestProjectiveGeometry(OracleContract):
             p, m = Fraction(through, WORD), (q ** (t - 1) - 1) // (q - 1)
             assert oracle.p == p
             assert oracle.q == p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, len(points) - m)
+
+
+class TestGivenOrder(TestProjectiveGeometry):
+    """Another geometry than the class chooses."""
+
+    make = staticmethod(partial(ProjectiveGeometry, order=(3, 3)))
+    domains: tuple[int, ...] = (2, 5, 13)
+    big_domains: tuple[int, ...] = (13,)
+
+
+def test_an_order_that_is_given_is_taken_kept_and_shown(tmp_path):
+    chosen, given = ProjectiveGeometry(64, 1), ProjectiveGeometry(64, 1, order=(8, 3))
+    assert (given.parameters["field"], given.parameters["dimension"]) == (8, 3)
+    assert repr(given) == "ProjectiveGeometry(domain=64, epsilon=1, order=(8, 3))"
+    assert "order" not in repr(chosen)
+    for oracle in (chosen, given):
+        save_protocol(tmp_path / "oracle.json", oracle)
+        assert load_protocol(tmp_path / "oracle.json") == oracle
+    for order in ((8, 2), (6, 4), (8,), (8, 3, 1), (8, 1)):
+        with pytest.raises(ValueError, match="order must"):
+            ProjectiveGeometry(64, 1.0, order=order)
 
 
 @pytest.mark.parametrize("n", [2**39 + 1, 2**53 + 1, 2**62 + 12345, 2**63 - 1])
