@@ -18,6 +18,10 @@ release = importlib.metadata.version("mechdesign")
 html_title = f"mechdesign {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css", "wide.css"]
+html_js_files = ["accessible.js"]
+html_show_sourcelink = html_copy_source = False
+templates_path = ["_templates"]
+html_search_scorer = str(HERE / "scorer.js")  # prose before entries of the reference
 extensions = ["sphinx.ext.autodoc", "sphinx_copybutton", "myst_nb", "rendering"]
 
 # Pages named like a file at the root of the repository include that file: links between such files

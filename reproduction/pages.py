@@ -140,14 +140,9 @@ def contents(name: str, rows: Sequence[Row], settings: Settings) -> str:
     if source.left_out:
         lines += ["", source.left_out]
     lines += ["", *warnings(settings)]
-    lines += [
-        "[All sources](../reproduction.md). A place is linked to what was computed for it.",
-        "",
-        "```{toctree}",
-        ":hidden:",
-        *(f"{part.name} <{name}/{part.file}>" for part in source.parts),
-        "```",
-    ]
+    lines.append(
+        "[All sources](../reproduction.md). A place is linked to what was computed for it."
+    )
     for part in source.parts:
         mine = [by_place[claim.place] for claim in part.claims]
         cells = (

@@ -228,9 +228,16 @@ def too_long(folder: Path) -> list[str]:
     ]
 
 
-def test_every_style_sheet_is_used() -> None:
-    used = runpy.run_path(str(DOCS / "conf.py"))["html_css_files"]
-    assert sorted(used) == sorted(path.name for path in (DOCS / "_static").glob("*.css"))
+def test_every_style_sheet_and_script_is_used() -> None:
+    conf = runpy.run_path(str(DOCS / "conf.py"))
+    used = [*conf["html_css_files"], *conf["html_js_files"]]
+    assert sorted(used) == sorted(path.name for path in (DOCS / "_static").iterdir())
+
+
+def test_pages_are_plain_markdown() -> None:
+    """What only the site's generator reads is in `docs/rendering.py` and `docs/reference`."""
+    marks = re.compile(r"\{(py:|doc\}|ref\}|eval-rst|toctree)|automodule")
+    assert [page for page, path in PAGES.items() if marks.search(path.read_text("utf-8"))] == []
 
 
 def test_no_page_is_too_long() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import axe_core_python
 import pytest
 
 from tests.browser import CHROMIUM, Browser, browser
@@ -24,7 +25,9 @@ PAGES = {  # with words that are on them
     "notebooks/central_against_local": "A curator, or nobody",
     "protocols/oracles/grr": "GRR and RR",
     "protocols/counts/index": "Which mechanism?",
-    "packages/rangeq.spatial": "rangeq.spatial",
+    "packages/rangeq.grids": "rangeq.spatial",
+    "reference/accounting": "The privacy accountant",
+    "search": "Search",
     "benchmarks/maps": "Benchmarks",
     "LIMITS": "What is not promised",
 }
@@ -43,6 +46,7 @@ WITHOUT_WORDS = """
   .map((image) => image.src.slice(0, 100))
 """
 SEARCHED = "/finished|did not match/.test(document.querySelector('#search-results')?.innerText)"
+RULES = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 BROKEN = "[...document.images].filter((image) => !image.naturalWidth).map((image) => image.alt)"
 
 
@@ -75,12 +79,21 @@ def test_a_page_is_shown_whole(tab: Browser, page: str, width: int) -> None:
     assert f"mechdesign {importlib.metadata.version('mechdesign')}" in " ".join(text.split())
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_keeps_the_rules_of_accessibility(tab: Browser, page: str, width: int) -> None:
+    shown(tab, f"{page}.html", width)
+    tab.run(f"{RULES}; 0")
+    found = tab.run("axe.run().then((found) => found.violations.map((rule) => rule.id))")
+    assert found == []
+
+
 @pytest.mark.slow
 def test_no_page_is_wider_than_a_narrow_screen(tab: Browser) -> None:
     wrong = {}
     pages = [str(path.relative_to(SITE)) for path in sorted(SITE.rglob("*.html"))]
     for page in pages:
-        if page.startswith(("packages/", "genindex")):  # long, and alike: one is looked at above
+        if page.startswith(("reference/", "genindex")):  # long, and alike: one is looked at above
             continue
         shown(tab, page, WIDTHS[-1])
         found = tab.run(TOO_WIDE), tab.run(WITHOUT_WORDS), tab.run(BROKEN)
@@ -99,23 +112,33 @@ def test_what_is_wrong_with_a_page_is_found(tab: Browser, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "found", "among"),
     [
-        ("WaveGrid", "protocols/grids/wave-grid.html"),
-        ("geometric mechanism", "protocols/counts/geometric.html"),
-        ("heavy hitters", "protocols/heavy/index.html"),
-        ("shuffled", "shuffling.html"),
-        ("release-table", "commands/tables.html"),
-        ("HierarchicalHistogram", "protocols/ranges/hierarchical-histogram.html"),
+        ("epsilon", "limits/epsilon", 1),
+        ("suppression", "suppression", 1),
+        ("SPSS", "formats", 1),
+        ("Excel", "formats", 1),
+        ("mean", "means-and-keys", 1),
+        ("cell key", "perturbation", 1),
+        ("GDPR", "which-tool", 1),
+        ("survey weights", "which-tool", 1),
+        ("WaveGrid", "protocols/grids/wave-grid", 1),
+        ("WaveGrid", "reference/grids", 2),
+        ("Ledger", "reference/mechdesign", 3),
+        ("geometric mechanism", "protocols/counts/geometric", 1),
+        ("heavy hitters", "protocols/heavy/index", 1),
+        ("shuffled", "shuffling", 3),
+        ("release-table", "commands/tables", 12),
+        ("HierarchicalHistogram", "protocols/ranges/hierarchical-histogram", 1),
     ],
 )
-def test_a_search_finds(tab: Browser, words: str, found: str) -> None:
-    """Among the first dozen of results."""
+def test_a_search_finds(tab: Browser, words: str, found: str, among: int) -> None:
+    """Among so many first results."""
     shown(tab, f"search.html?q={quote(words)}", 1280)
     tab.wait(SEARCHED)
     links = tab.run("[...document.querySelectorAll('ul.search a')].map((link) => link.href)")
-    assert f"{SITE.as_uri()}/{found}" in [
-        link.partition("#")[0].partition("?")[0] for link in links[:12]
+    assert f"{SITE.as_uri()}/{found}.html" in [
+        link.partition("#")[0].partition("?")[0] for link in links[:among]
     ]
 
 
