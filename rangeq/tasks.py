@@ -147,7 +147,7 @@ class Ranges(_OrderedAttribute):
         return (
             "no unbiased estimate of an even population errs less than"
             f" {least_rmse(self.domain, epsilon, n, self.workload):.4g};"
-            f" {_SHAPED}'s is biased, and may"
+            f" {_SHAPED}'s estimate is biased, and may err less"
         )
 
     def by_curator(self) -> CuratedTask:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -33,3 +34,10 @@ def test_a_failure_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assurance.main()
     assert ended.value.code == 1
     assert "3 passed, **1 failed**" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def test_the_tests_of_all_guarantees_are_there() -> None:
+    page = assurance.PAGE.with_name("guarantees.md").read_text(encoding="utf-8")
+    paths = set(re.findall(r"`(tests/[\w./]+)`", page))
+    assert len(paths) > 30
+    assert [path for path in paths if not (assurance.ROOT / path).exists()] == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
+import tomllib
 from importlib.metadata import entry_points
 from inspect import isabstract, isclass
 from pathlib import Path
@@ -340,6 +341,15 @@ def test_every_command_has_its_place() -> None:
         )
     ]
     assert sorted(headings) == sorted(choices)
+    table = PAGES["commands.md"].read_text(encoding="utf-8")
+    assert [name for name in choices if f"`{name}`" not in table] == []
+
+
+def test_every_extra_is_described() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    page = PAGES["install.md"].read_text(encoding="utf-8")
+    extras = project["project"]["optional-dependencies"]
+    assert [name for name in extras if f"`{name}`" not in page] == []
 
 
 def protocols(package: ModuleType, base: type[Any]) -> list[str]:

@@ -101,7 +101,8 @@ PROMISES = (
 
 
 INTRODUCTION = (
-    "Some statements of this project are proved, some are tested, and some are neither.\n"
+    "Some statements of this project are proved, some are tested, and some are neither."
+    " [All guarantees](guarantees.md) are listed with what proves each.\n"
     "\n"
     "| | which | what stands behind it |\n"
     "| --- | --- | --- |\n"
@@ -116,7 +117,7 @@ INTRODUCTION = (
     "| neither | users are honest; one person is in as many counts as you said; nobody"
     " releases the same counts twice; randomness and devices are sound; smoothed and fitted"
     " estimates fit data like yours | what you know of your own survey; [what is not"
-    " promised](LIMITS.md) has the list |\n"
+    " promised](../LIMITS.md) has the list |\n"
     "\n"
     "## The tests\n"
     "\n"

@@ -161,7 +161,7 @@ def test_the_ranges_task_says_what_optimise_says():
     assert sum(protocol in errors for protocol, _ in best.alternatives) == len(unbiased)
     assert found.bound == (
         f"no unbiased estimate of an even population errs less than {best.bound:.4g};"
-        " Shaped's is biased, and may"
+        " Shaped's estimate is biased, and may err less"
     )
 
 
