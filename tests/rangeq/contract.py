@@ -213,8 +213,9 @@ class RangeContract(OracleContract):
         assert tally == {"truncated": 1}
 
     def test_changed_reports_are_refused(self):
-        oracle = self.make(5, 1.0)
-        good = oracle.privatize(self.values(5, 300), np.random.default_rng(1))
+        items = self.domains[-1]
+        oracle = self.make(items, 1.0)
+        good = oracle.privatize(self.values(items, 300), np.random.default_rng(1))
         size = good.dtype["body"].itemsize
         for level in (len(oracle.parts), 255):
             bad = good.copy()
@@ -235,9 +236,10 @@ class RangeContract(OracleContract):
         assert tally == {"impossible": 1}
 
     def test_impossible_aggregates_are_refused(self):
-        oracle = self.make(5, 1.0)
+        items = self.domains[-1]
+        oracle = self.make(items, 1.0)
         aggregate = oracle.aggregate(
-            oracle.privatize(self.values(5, 300), np.random.default_rng(1))
+            oracle.privatize(self.values(items, 300), np.random.default_rng(1))
         )
         for change in ({0: 1}, {0: -10_000, 1: 10_000}, {len(oracle.parts): 10_000}):
             counts = aggregate.counts.copy()
