@@ -28,8 +28,8 @@ from mechdesign.cli.program import parser
 
 logger = logging.getLogger(__name__)
 
-THUMBNAIL = 400
-"""Pixels of the longer side of a picture in the gallery."""
+THUMBNAIL = 1200
+"""Pixels of the longer side of a picture in the gallery, in which words can be read."""
 
 ENTRIES = {"Parameters": "``{}``", "Attributes": "``{}``", "Raises": "`{}`"}
 """Headings over definition lists, and how their terms are set."""
@@ -310,7 +310,7 @@ def thumbnail(picture):
     packed = io.BytesIO()
     with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
         small = image.convert("RGB")
-        small.thumbnail((2 * THUMBNAIL, 2 * THUMBNAIL))  # sharp on screens of two dots a pixel
+        small.thumbnail((THUMBNAIL, THUMBNAIL))
         small.quantize(64).save(packed, format="PNG", optimize=True)
     return base64.b64encode(packed.getvalue()).decode()
 

@@ -146,3 +146,10 @@ def test_a_search_for_nothing_finds_nothing(tab: Browser) -> None:
     shown(tab, "search.html?q=zebrafish", 1280)
     tab.wait(SEARCHED)
     assert tab.run("document.querySelectorAll('ul.search a').length") == 0
+
+
+@pytest.mark.parametrize("width", (1280, 420))
+def test_the_first_table_of_comparisons_is_within_its_column(tab: Browser, width: int) -> None:
+    shown(tab, "benchmarks.html", width)
+    box = "document.querySelector('.table-wrapper')"
+    assert tab.run(f"{box}.scrollWidth - {box}.clientWidth") <= 0

@@ -1,5 +1,5 @@
-// What the theme leaves out for readers who use a keyboard or a screen reader: names of the two
-// sidebars, and focus on what scrolls by itself.
+// What the theme leaves out for readers who use a keyboard, a screen reader or a small screen: names
+// of the two sidebars, focus on what scrolls by itself, and columns of tables of words.
 const label = (selector, name) =>
   document.querySelectorAll(selector).forEach((found) => found.setAttribute("aria-label", name));
 
@@ -19,6 +19,14 @@ addEventListener("DOMContentLoaded", () => {
   // The corner of a table of results is no heading.
   for (const corner of document.querySelectorAll("th")) {
     if (!corner.textContent.trim()) corner.replaceWith(document.createElement("td"));
+  }
+  // On narrow screens a table of words is shown cell by cell: each knows its column.
+  for (const table of document.querySelectorAll("table.docutils")) {
+    const columns = [...table.querySelectorAll("thead tr > *")].map((cell) => cell.textContent);
+    const cells = [...table.querySelectorAll("tbody td")];
+    if (columns.length < 3 || !cells.some((cell) => cell.textContent.length > 60)) continue;
+    table.classList.add("words");
+    for (const cell of cells) cell.dataset.column = columns[cell.cellIndex];
   }
   scrolls();
 });
