@@ -237,7 +237,7 @@ def test_every_style_sheet_and_script_is_used() -> None:
 
 def test_pages_are_plain_markdown() -> None:
     """What only the site's generator reads is in `docs/rendering.py` and `docs/reference`."""
-    marks = re.compile(r"\{(py:|doc\}|ref\}|eval-rst|toctree)|automodule")
+    marks = re.compile(r"\{(py:|doc\}|ref\}|math\}|eval-rst|toctree)|automodule")
     assert [page for page, path in PAGES.items() if marks.search(path.read_text("utf-8"))] == []
 
 

@@ -148,7 +148,7 @@ def test_a_search_for_nothing_finds_nothing(tab: Browser) -> None:
     assert tab.run("document.querySelectorAll('ul.search a').length") == 0
 
 
-@pytest.mark.parametrize("width", (1280, 420))
+@pytest.mark.parametrize("width", [1280, 420])
 def test_the_first_table_of_comparisons_is_within_its_column(tab: Browser, width: int) -> None:
     shown(tab, "benchmarks.html", width)
     box = "document.querySelector('.table-wrapper')"
