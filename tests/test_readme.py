@@ -28,7 +28,7 @@ def test_its_first_commands_set_all_up_and_the_next_make_the_files_of_the_others
     first, commands = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
     assert [line.split("#")[0].strip() for line in commands.splitlines()[:4]] == [
-        'pip install ".[data,storage]"',
+        ". .venv/bin/activate",
         "bash examples/flights.sh demo/flights",
         "cd demo && cp flights/flights.* .",
         "",
