@@ -47,7 +47,7 @@ class Pipe:
         os.write(self._writing, json.dumps(message).encode() + b"\0")
         return self._number
 
-    def message(self, seconds: float = 30.0) -> Any:
+    def message(self, seconds: float = 120.0) -> Any:
         """The next one."""
         while b"\0" not in self._rest:
             if not select.select([self._reading], [], [], seconds)[0]:
@@ -107,7 +107,7 @@ class Browser:
             raise RuntimeError(details.get("exception", {}).get("description", details["text"]))
         return answer["result"].get("value")
 
-    def wait(self, script: str, seconds: float = 20.0) -> Any:
+    def wait(self, script: str, seconds: float = 90.0) -> Any:
         """The value of an expression once it is true."""
         end = time.monotonic() + seconds
         while not (found := self.run(script)):

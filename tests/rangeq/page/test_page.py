@@ -139,7 +139,7 @@ def page(tmp_path: Path) -> Iterator[Client]:
     client = Client(run.stdout.readline().strip(), folder)
     yield client
     run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=20)
+    _, said = run.communicate(timeout=90)
     assert said == ""
 
 
