@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-import axe_core_python
 import pytest
 
 from tests.browser import CHROMIUM, Browser, browser
@@ -46,7 +46,7 @@ WITHOUT_WORDS = """
   .map((image) => image.src.slice(0, 100))
 """
 SEARCHED = "/finished|did not match/.test(document.querySelector('#search-results')?.innerText)"
-RULES = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+RULES = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 BROKEN = "[...document.images].filter((image) => !image.naturalWidth).map((image) => image.alt)"
 
 
