@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from inspect import isabstract, isclass
 from pathlib import Path
 from pydoc import locate
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -343,6 +343,25 @@ def test_every_command_has_its_place() -> None:
     assert sorted(headings) == sorted(choices)
     table = PAGES["commands.md"].read_text(encoding="utf-8")
     assert [name for name in choices if f"`{name}`" not in table] == []
+
+
+def test_names_on_pages_are_links_or_errors() -> None:
+    pytest.importorskip("sphinx")
+    objects = {
+        name: SimpleNamespace(aliased=False)
+        for name in ("mechdesign.Ledger", "a.Answer", "b.Answer", "mechdesign.plan", "a.C.plan")
+    }
+    domain = SimpleNamespace(objects=objects)
+    app = SimpleNamespace(env=SimpleNamespace(get_domain=lambda name: domain))
+    names = runpy.run_path(str(DOCS / "rendering.py"))["Names"](app)
+    assert names.whole("mechdesign.Ledger") == "mechdesign.Ledger"
+    assert names.whole("mechdesign.lp") == ""  # is there, and is no entry
+    assert names.whole("mechdesign.gone") is None
+    assert names.short("Ledger", None) == "mechdesign.Ledger"
+    assert names.short("Answer", None) == ""  # which of them?
+    assert names.short("plan", "()") == ""
+    assert names.short("C.plan", None) == "a.C.plan"
+    assert names.short("plan", None) == ""
 
 
 def test_every_extra_is_described() -> None:
