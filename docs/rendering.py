@@ -244,7 +244,7 @@ def elsewhere(app, docname, content):
     if not docname.startswith("notebooks/"):
         ups = r"(\]\((?:\.\./)*)\.\./"
         text = re.sub(ups + r"examples/(notebooks/\w+)\.ipynb", r"\1\2", content[0])
-        content[0] = re.sub(ups + r"(?=[A-Z]+\.md)", r"\1", text)
+        content[0] = re.sub(ups + r"(?=(?:benchmarks/)?[A-Z]+\.md)", r"\1", text)
 
 
 def gallery(app, docname, content):
