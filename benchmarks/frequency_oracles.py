@@ -52,6 +52,7 @@ from frequency import (
     Tabular,
 )
 from frequency.oracles.count_mean_sketch import Sketch
+from mechdesign import plan
 
 EPSILON = 1.1
 SMALL, LARGE = 1 << 10, 1 << 16
@@ -253,6 +254,18 @@ def selection_against_subsets() -> Iterator[Row]:
         yield domain, *cells
 
 
+def planes_beside_blocks() -> Iterator[Row]:
+    for domain in (20, 31, 64, 100, 127, 1000, 4096, 65_536):
+        row = [str(domain)]
+        for epsilon in (0.1, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0):
+            planes, blocks = ProjectiveGeometry(domain, epsilon), AffineSelection(domain, epsilon)
+            ratio = planes.variance(1, 1 / domain) / blocks.variance(1, 1 / domain)
+            cell = f"{ratio:.3f}, {planes.report_bits}, {blocks.report_bits}"
+            best = plan("frequencies", domain, n=100_000, epsilon=epsilon).best.name
+            row.append(f"**{cell}**" if best == "ProjectiveGeometry" else cell)
+        yield tuple(row)
+
+
 def selection_measured(users: int, repeats: int) -> Iterator[Row]:
     """Measured over predicted errors where designs differ, and the server's time."""
     for domain, epsilon in ((SMALL, 0.35), (SMALL, 5.0), (LARGE, 4.0), (LARGE, 6.0), (LARGE, 9.0)):
@@ -322,6 +335,11 @@ def main() -> None:
         "AffineSelection over SubsetSelection: predicted variance, bits",
         ("D", *map(str, EPSILONS)),
         selection_against_subsets(),
+    )
+    table(
+        "ProjectiveGeometry beside AffineSelection: variance, bits of each",
+        ("D", "0.1", "0.3", "0.5", "0.7", "1", "1.5", "2", "3", "4"),
+        planes_beside_blocks(),
     )
     table(
         "AffineSelection measured",

@@ -147,8 +147,9 @@ class AffineSelection(Oracle):
     items and sets of the size of a block. With one accepted value the blocks are hyperplanes; with
     one coordinate they are arithmetic progressions modulo q, of any length. Variances of sums are
     exact up to 2^22 blocks, or with one accepted value; else, means over the ways to number the
-    items. Chosen is, of the designs whose variance is within one per cent of the least, the one
-    with the shortest reports.
+    items. `frequency.ProjectiveGeometry` has fewer, and so shorter, reports where it has about as
+    many points as there are items: neither replaces the other. Chosen is, of the designs whose
+    variance is within one per cent of the least, the one with the shortest reports.
 
     Parameters
     ----------

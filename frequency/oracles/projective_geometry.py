@@ -51,7 +51,10 @@ class ProjectiveGeometry(Oracle):
     points on it. The hyperplanes through the holder's point are more likely than the others by
     exp(epsilon). Every two points lie on equally many hyperplanes, so the estimator is that of
     subset selection with sets of size (q^(t-1) - 1) / (q - 1); q near e^eps + 1 makes that size the
-    best. The server counts the reports orthogonal to every point by the transform that decodes OLH.
+    best. There are as many hyperplanes as points, the fewest that such an estimator may have
+    (Fisher's inequality): where there is a geometry of about as many points as items, reports are
+    shorter than those of `frequency.AffineSelection`, which has blocks for every epsilon. The
+    server counts the reports orthogonal to every point by the transform that decodes OLH.
 
     Parameters
     ----------

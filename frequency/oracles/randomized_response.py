@@ -31,6 +31,7 @@ from frequency.core import (
     variance_of,
     variance_of_scores,
 )
+from frequency.oracles.affine_selection import AffineSelection
 from frequency.oracles.hadamard_response import HRR
 from frequency.oracles.local_hashing import OLH
 from frequency.oracles.projective_geometry import ProjectiveGeometry
@@ -280,7 +281,8 @@ class Tabular(EnumeratedOracle):
 
 #: The oracles that a protocol may be given by name.
 NAMED: dict[str, type[Oracle]] = {
-    kind.__name__: kind for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR)
+    kind.__name__: kind
+    for kind in (GRR, SUE, OUE, SubsetSelection, ProjectiveGeometry, OLH, HRR, AffineSelection)
 }
 
 #: A name of `NAMED`; a class of oracles, or any function that makes one from a number of items and

@@ -14,7 +14,7 @@ import numpy as np
 
 from frequency.algebra import WORD
 from frequency.core import Oracle
-from frequency.oracles import NAMED, choices_of, name_of
+from frequency.oracles import NAMED, AffineSelection, choices_of, name_of
 from mechdesign import Mechanism, Privacy
 from mechdesign.base import Floats, Integers, ProgressMeter, Rational, ordered
 from rangeq.core import RangeProtocol, Tree, checked_workload, even_rmse
@@ -33,6 +33,10 @@ from rangeq.local.hierarchy import Flat, HierarchicalHistogram, LevelHistograms,
 # The most bits of a report that are still little to send: where the best oracle for a level takes
 # more, the best of the others is taken.
 _LONGEST = 256
+
+# By how much the variance of the best of the others must be larger for `AffineSelection` to be
+# taken: its reports are longer, and of each one the server looks at all accepted values.
+_WORTH = 1.05
 
 # The most bits for circular hierarchies, where the server looks at the bits of every user.
 _FEW = 64
@@ -403,12 +407,19 @@ def best_oracle(
     kinds: Mapping[str, type[Oracle]] = NAMED,
     bits: int = _LONGEST,
 ) -> tuple[Oracle, float]:
-    """The oracle of least variance for a level with so many nodes."""
+    """The oracle of least variance for a level with so many nodes, but for what is not worth it."""
     made = [kind(nodes, epsilon) for kind in kinds.values()]
-    rated = [(per_user(oracle, held), oracle.report_bits, k) for k, oracle in enumerate(made)]
-    short = [item for item in rated if item[1] <= bits]
-    variance, _, k = ordered(short, itemgetter(0), itemgetter(1))[0]
-    return made[k], variance
+    rated = [
+        (per_user(oracle, held), oracle.report_bits, oracle)
+        for oracle in made
+        if oracle.report_bits <= bits
+    ]
+
+    def weighed(item: tuple[float, int, Oracle]) -> float:
+        return item[0] * (_WORTH if isinstance(item[2], AffineSelection) else 1)
+
+    variance, _, oracle = ordered(rated, weighed, itemgetter(1))[0]
+    return oracle, variance
 
 
 def probabilities(tree: Tree, variances: Floats, workload: str) -> Floats:
