@@ -438,6 +438,32 @@ def test_a_long_prediction_is_stopped_and_the_next_is_there(page):
     assert "people of one age" in answer.text
 
 
+@pytest.mark.slow
+@in_a_browser
+@pytest.mark.parametrize("width", [1280, 420])
+def test_a_button_stops_a_long_prediction(page, tmp_path, width):
+    asked = {"kind": "perturbed", "attribute": "town", "largest": 100, "noise": 20} | GIVEN
+    with browser(tmp_path / "profile") as tab:
+        tab.open(page.address)
+        tab.wait("document.querySelector('h1')?.textContent == 'Which table?'")
+        tab.open(f"{page.origin}/question?{urlencode(asked)}")
+        tab.wait("location.pathname == '/question' && document.readyState == 'complete'")
+        assert not tab.run("document.getElementById('busy').checkVisibility()")
+        tab.run("document.getElementById('busy').hidden = false")
+        tab.look(tmp_path / f"busy {width}.png", width)
+        keeps_rules(tab)
+        tab.run("document.getElementById('busy').hidden = true")
+        # While it waits for an answer the browser tells nothing: the page itself presses
+        tab.run(
+            "setTimeout(() => { const busy = document.getElementById('busy');"
+            " sessionStorage.seen = busy.checkVisibility(); busy.querySelector('button').click();"
+            " }, 3000); document.querySelector('form button').click()"
+        )
+        tab.wait("document.body?.innerText.includes('stopped: nothing was predicted')")
+        assert tab.run("sessionStorage.seen") == "true"
+        assert tab.run("document.activeElement.name") == "epsilon"
+
+
 def test_places_are_a_map(page):
     names = ("longitude", "latitude")
     bounds = ((-74.1, -73.9), (40.6, 40.9))
@@ -769,6 +795,11 @@ def arrived(tab: Any, path: str) -> None:
     """Wait for a page, and that no rule of accessibility is broken, in light and dark."""
     tab.wait(f"location.pathname.startsWith({path!r}) && document.readyState == 'complete'")
     tab.wait("!!document.querySelector('h1') && !document.querySelector('progress')")
+    keeps_rules(tab)
+
+
+def keeps_rules(tab: Any) -> None:
+    """No rule of axe-core is broken, in light and dark, and nothing is wider than the screen."""
     tab.run((files("axe_core_python") / "axe.min.js").read_text() + ";0")
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
