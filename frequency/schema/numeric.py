@@ -29,7 +29,7 @@ from frequency.schema.attribute import (
     Span,
 )
 from frequency.schema.column import Column, NumberForm, TimeForm, number_of, seconds, time_of
-from mechdesign.base import Between, Floats, Items, printable, set_fields, shown
+from mechdesign.base import Between, Floats, Items, later, printable, set_fields, shown
 from mechdesign.base import whole as whole_number
 
 # ------------------------------------------------------------------------------------------------
@@ -673,7 +673,8 @@ class Dates(Ordered):
         first, last = (np.asarray(time) for time in ends)
         first = first.astype(f"datetime64[{self._unit}]")
         # A day is in bins of hours until its end, and a month in those of days
-        last = np.maximum((last + 1).astype(first.dtype) - 1, last.astype(first.dtype))
+        end = later(later(last, 1).astype(first.dtype), -1)
+        last = np.maximum(end, last.astype(first.dtype))
         if last < first:
             raise ValueError(f"{printable(self.name)}: the last date is before the first")
         if self.every == "year":  # which by itself would be a number
@@ -727,7 +728,7 @@ class Dates(Ordered):
     def _edges(self) -> npt.NDArray[np.datetime64]:
         """The edges, in their own unit."""
         steps = np.arange(self._between // self._step + 2)
-        return self._own_ends[0] + self._step * steps
+        return later(self._own_ends[0], self._step * steps)
 
     @cached_property
     def cuts(self) -> npt.NDArray[np.datetime64]:
@@ -785,10 +786,10 @@ class Dates(Ordered):
             raise InvalidQuestion(f"{printable(self.name)} is {self.values}, got {shown(given)}")
         start = seconds(times)
         # A day, or a month, ends where the next one begins
-        end = np.maximum(seconds(times + 1), start + 1)
+        end = np.maximum(seconds(later(times, 1)), later(start, 1))
         if self.every in _LONG and np.datetime_data(times.dtype)[0] in _PRECISE:
             day = times.astype("datetime64[D]")
-            end = np.where(times == day, (day + 1).astype("datetime64[s]"), end)
+            end = np.where(times == day, later(day, 1).astype("datetime64[s]"), end)
         return start, end
 
     def values_in(self, items: Items, part: Floats) -> npt.NDArray[Any]:
@@ -801,8 +802,10 @@ class Dates(Ordered):
 def _tells_days(form: Any) -> bool:
     """Whether a text is a format of `strptime` with a year, a month and a day."""
     day = datetime(2013, 12, 31, tzinfo=UTC)
+    # Python from 3.13 on warns of a day without a year
+    if not isinstance(form, str) or not {*re.findall("%(.)", form)} & {*"YyGcxDF"}:
+        return False
     try:
-        read = isinstance(form, str) and datetime.strptime(day.strftime(form), form).date()
+        return datetime.strptime(day.strftime(form), form).date() == day.date()
     except ValueError:
         return False
-    return read == day.date()

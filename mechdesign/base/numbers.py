@@ -212,6 +212,18 @@ def _same(one: Any, other: Any) -> bool:
 # Arrays of counts, checked: what may come from users is refused before it is used.
 
 
+def later(
+    times: npt.NDArray[np.datetime64] | np.datetime64, steps: npt.ArrayLike
+) -> npt.NDArray[np.datetime64]:
+    """Return the times that many of their own units later.
+
+    >>> later(np.array(["2013-01", "2013-12"], dtype="M8[M]"), 1).tolist()
+    [datetime.date(2013, 2, 1), datetime.date(2014, 1, 1)]
+    """
+    # NumPy from 2.5 on adds no integer without a unit
+    return times + np.asarray(steps).astype(times.dtype.str.replace("M8", "m8"))
+
+
 def checked_counts(
     counts: npt.ArrayLike,
     largest: int,

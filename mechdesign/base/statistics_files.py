@@ -21,6 +21,7 @@ import numpy as np
 
 from mechdesign.base.csv_rows import AS_IT_IS, ReadOptions
 from mechdesign.base.files import opened
+from mechdesign.base.numbers import later
 from mechdesign.base.table_columns import TableFile, noted, text_of
 from mechdesign.base.text import listed, needing
 from mechdesign.exceptions import InvalidTable
@@ -319,24 +320,24 @@ def _numbers(numbers: Any, unit: str | None) -> Any:
     if what == "length":
         return pa.array(whole, pa.duration("s"), mask=absent)
     if program == "spss":
-        times = _SPSS_START + whole
+        times = later(_SPSS_START, whole)
     elif what in ("s", "day of s"):
-        times = _SIXTIES + whole
+        times = later(_SIXTIES, whole)
     elif what in ("D", "d"):
-        times = _SIXTIES + whole * _DAY
+        times = later(_SIXTIES, whole * _DAY)
     elif what in "cC":
         elapsed = whole // 1000
         if what == "C":  # with leap seconds, of which a day of the calendar has none
             elapsed = elapsed - np.searchsorted(_LEAPS, elapsed, side="right")
-        times = _SIXTIES + elapsed
+        times = later(_SIXTIES, elapsed)
     elif what in _STATA_MONTHS:
-        months: Any = np.datetime64("1960-01") + whole * _STATA_MONTHS[what]
+        months = later(np.datetime64("1960-01"), whole * _STATA_MONTHS[what])
         times = months.astype("datetime64[s]")
     elif what == "w":  # a year has 52, of which the last is longer
-        years = (np.datetime64("1960", "Y") + whole // 52).astype("datetime64[s]")
-        times = years + whole % 52 * 7 * _DAY
+        years = later(np.datetime64("1960", "Y"), whole // 52).astype("datetime64[s]")
+        times = later(years, whole % 52 * 7 * _DAY)
     else:
-        times = (np.datetime64("0000", "Y") + whole).astype("datetime64[s]")
+        times = later(np.datetime64("0000", "Y"), whole).astype("datetime64[s]")
     if what not in ("s", "c", "C"):
         return pa.array(times.astype("datetime64[D]"), pa.date32(), mask=absent)
     return pa.array(times, pa.timestamp("s"), mask=absent)

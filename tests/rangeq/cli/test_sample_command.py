@@ -43,7 +43,7 @@ def people(n, seed=1):
     state = np.array([*STATE.labels, None, "Utah"], dtype=object)[rng.integers(0, 3, n) + smokes]
     age[rng.random(n) < 0.2] = None
     left = np.datetime64("2013-01-01T00:00") + rng.integers(0, 480, n)
-    left[rng.random(n) < 0.2] = np.datetime64("NaT")
+    left[rng.random(n) < 0.2] = np.datetime64("NaT", "s")
     delay = np.array([-30.0, 7.5, 30.0, 100.0])[rng.integers(0, 3, n) + smokes]
     return {"age": age, "delay": delay, "left": left, "state": state, "smokes": smokes}
 
