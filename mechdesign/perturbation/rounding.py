@@ -222,7 +222,9 @@ def _integers(
             add([size + k, k], [1.0, -1.0], -float(p * keys), False)
             add([size + k, k], [1.0, 1.0], float(p * keys), False)
     shape = (len(low), len(cost))
-    matrix = sparse.csr_array((values, (rows, columns)), shape=shape)
+    # 32-bit indices: milp of scipy below 1.15 takes no others
+    places = np.array(rows, np.int32), np.array(columns, np.int32)
+    matrix = sparse.csr_array((values, places), shape=shape)
     result = milp(
         cost,
         constraints=LinearConstraint(matrix, low, high),
