@@ -39,6 +39,55 @@ LATER = {
 """Each takes as long to load as all of these packages, or is an extra."""
 
 
+EXTRAS = [
+    "argcomplete",
+    "dask",
+    "distributed",
+    "dp_accounting",
+    "duckdb",
+    "jinja2",
+    "loky",
+    "mbi",
+    "opendp",
+    "openpyxl",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pyreadstat",
+    "python_calamine",
+    "starlette",
+    "statsmodels",
+    "uvicorn",
+    "xlsxwriter",
+]
+"""Modules of the extras, and of the tests: not there after a plain installation."""
+
+WITHOUT_EXTRAS = f"""
+import sys
+
+sys.modules.update(dict.fromkeys({EXTRAS}))
+from frequency import GRR, Categorical, Numeric, Schema, plan_survey
+from mechdesign import Privacy, design
+from mechdesign.cli import main
+from mechdesign.losses import L2
+from rangeq.central import Hierarchy, Release, count_cells
+
+found = design(n=8, privacy=Privacy(alpha="9/10"), loss=L2())
+found.mechanism.release([3])
+oracle = GRR(8, 1)
+oracle.privatize_one(3)
+oracle.estimate(oracle.aggregate(oracle.privatize([3, 4])))
+people = Schema([Numeric("age", low=0, high=63, whole=True), Categorical("sex", ["f", "m"])])
+table = {{"age": [5, 60] * 50, "sex": ["f", "m"] * 50}}
+survey = plan_survey("ranges", people, "age", epsilon=1, n=100).survey
+survey.estimate(survey.aggregate(survey.privatize(table))).answer({{"age": "5:9"}}).interval()
+counts = count_cells(people, [table])
+release = Release.draw(people, Hierarchy(people.sizes, 1, 4), counts)
+release.estimate.answer({{"age": "5:9", "sex": "f"}}).interval()
+main(["--help"])
+"""
+
+
 def run(program: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
@@ -63,6 +112,10 @@ def test_what_comes_later_is_what_the_environment_has() -> None:
     here = {name for name in LATER if importlib.util.find_spec(name)}
     assert here >= LATER - {"pandas", "pyarrow", "dask"}
     assert set(run(f"import sys, {', '.join(sorted(here))}; print(*sys.modules)").split()) >= here
+
+
+def test_without_extras_counts_are_released_and_collected_and_every_command_has_its_help() -> None:
+    assert "privatize" in run(WITHOUT_EXTRAS)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

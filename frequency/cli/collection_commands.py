@@ -28,7 +28,6 @@ from frequency.storage import (
     write_reports,
 )
 from frequency.storage.protocol_file import SUFFIXES
-from frequency.storage.table import shuffled
 from mechdesign.base import (
     ProgressMeter,
     bit_source,
@@ -216,7 +215,7 @@ def _check_apart(options: argparse.Namespace) -> None:
 def run_privatize(options: argparse.Namespace) -> None:
     check_suffix(options.out, *SUFFIXES)
     check_apart(options.out, options.table, options.protocol)
-    from frequency.storage.table import applied  # which needs pyarrow
+    from frequency.storage.table import applied, shuffled  # which need pyarrow
 
     survey = _survey(options.protocol)
     warn_of_epsilon(channel_of(survey).epsilon)
