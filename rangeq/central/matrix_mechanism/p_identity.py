@@ -22,7 +22,7 @@ that tell all cells apart and connect them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from operator import itemgetter
 
@@ -144,20 +144,25 @@ def _p_identity(gram: Floats) -> Floats:
         pool = [*plain[1:], *_layers(asked), *_random(cells)]
     candidates = [(_error(rows[None], asked)[0], rows[None]) for rows in plain]
     pool = [_with_signs(rows, asked) for rows in pool]
-    with ProgressMeter("strategy", len(rounds), "rounds") as meter:
-        for number, (steps, kept) in enumerate(rounds):
-            descended = sorted((_descended(rows, asked, steps) for rows in pool), key=itemgetter(0))
+    # Successive halving: the first few steps sort the starts well enough to spend the rest on the
+    # best
+    several = [kept if cells > _FEW_CELLS else 2 * kept for _, kept in rounds]
+    sizes = [len(pool), 2 * min(several[0], len(pool))]  # with the heaviest row, and without
+    for most in several[1:]:
+        sizes.append(min(most, sizes[-1]))
+    work = sum(steps * size for (steps, _), size in zip(rounds, sizes, strict=False))
+    with ProgressMeter("strategy", work or None, "steps") as meter:
+        for number, (steps, _) in enumerate(rounds):
+            descended = sorted(
+                (_descended(rows, asked, steps, meter.update) for rows in pool), key=itemgetter(0)
+            )
             candidates += descended[:1]
-            # Successive halving: the first few steps sort the starts well enough to spend the rest
-            # on the best
-            several = kept if cells > _FEW_CELLS else 2 * kept
-            pool = [rows for _, rows in descended[:several]]
+            pool = [rows for _, rows in descended[: several[number]]]
             if number == 0:
                 # The heaviest row joins after the first round: whether it helps shows only once the
                 # others have settled, so the starts with it are not compared with those without
                 heaviest = _with_signs(_heaviest(asked), asked)
                 pool += [np.concatenate([rows, heaviest], axis=1) for rows in pool]
-            meter.update()
     best = _signed(min(candidates, key=itemgetter(0))[1])
     # Rows that the bound took to 0 measure nothing; dividing by the column sums is D^-1, so that
     # every column has the sum 1 that Laplace noise is scaled by
@@ -264,8 +269,16 @@ def _signed(parts: Floats) -> Floats:
     return parts[0] if len(parts) == 1 else parts[0] - parts[1]
 
 
-def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
-    """The error after some steps, and the rows."""
+def _descended(
+    start: Floats, gram: Floats, steps: int, report: Callable[[int], None]
+) -> tuple[float, Floats]:
+    """The error after some steps, and the rows; all steps are reported, of an early end too."""
+    left = steps
+
+    def done(xk: object) -> None:
+        nonlocal left
+        left -= 1
+        report(1)
 
     def error(flat: Floats) -> tuple[float, Floats]:
         value, slope = _error(flat.reshape(start.shape), gram)
@@ -279,7 +292,9 @@ def _descended(start: Floats, gram: Floats, steps: int) -> tuple[float, Floats]:
         method="L-BFGS-B",
         bounds=scipy.optimize.Bounds(0.0, _LARGEST),
         options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "ftol": 1e-9, "gtol": 1e-8},
+        callback=done,
     )
+    report(left)
     return math.exp(optimum.fun), optimum.x.reshape(start.shape)
 
 
