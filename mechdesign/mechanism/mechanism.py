@@ -236,7 +236,8 @@ class Mechanism(Table):
         integers that differ by at most d: epsilon times `Privacy.steps`, rounded up.
 
         Needs the extra ``opendp``, and that its features ``contrib`` and ``honest-but-curious`` are
-        enabled.
+        enabled. Measurements need no polars; OpenDP 0.16 itself refuses tables of any release of
+        polars but 1.36.1, polars 2 among them.
 
         Returns
         -------
