@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -90,6 +91,7 @@ class Worker:
 def _serve(pipe: Any) -> None:
     """Call functions until nobody is left to ask."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks decides on that
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError):
         while True:
             function, given = pipe.recv()
@@ -98,3 +100,11 @@ def _serve(pipe: Any) -> None:
             except Exception as error:
                 answer = False, error
             pipe.send(answer)
+
+
+def _end_with_parent() -> None:
+    """End this process with the one that made it, whatever is computed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -75,12 +75,19 @@ def test_it_ignores_an_interrupt(worker):
     assert worker(factorial, 4) == 24
 
 
-def test_it_ends_with_who_made_it(tmp_path: Path):
-    program = (
-        "import os\nfrom mechdesign.base import Worker\n"
-        "if __name__ == '__main__':\n"
-        "    print(Worker()(os.getpid), flush=True)\n    os.kill(os.getpid(), 9)\n"
-    )
+@pytest.mark.parametrize("busy", [False, True])
+def test_it_ends_with_who_made_it(tmp_path: Path, busy: bool):
+    program = f"""
+import os, threading, time
+from mechdesign.base import Worker
+if __name__ == "__main__":
+    worker = Worker()
+    print(worker(os.getpid), flush=True)
+    if {busy}:
+        threading.Thread(target=worker, args=(time.sleep, 600), daemon=True).start()
+        time.sleep(0.5)
+    os.kill(os.getpid(), 9)
+"""
     script = tmp_path / "program.py"
     script.write_text(program)
     run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
