@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
+import scipy
 from flint import acb, acb_mat, arb
-from scipy.special import expit
 
 from mechdesign.base import ball, precision
 
@@ -62,8 +62,8 @@ class Bits:
 
     def tilted(self, m: float, tilt: float) -> tuple[float, float, float, float]:
         """Return mean, variance and third moment of S with weights e^(tilt k), and the slope."""
-        p, q = (float(expit(odds + tilt)) for odds in self.log_odds)
-        u, v = (float(expit(-odds - tilt)) for odds in self.log_odds)
+        p, q = (float(scipy.special.expit(odds + tilt)) for odds in self.log_odds)
+        u, v = (float(scipy.special.expit(-odds - tilt)) for odds in self.log_odds)
         k = self.others - m
         return (
             k * p + m * q,
@@ -174,7 +174,7 @@ class CircleSum:
         cosines = np.cos(2 * math.pi / period * np.arange(look + 1))
         fall = np.zeros(look + 1)
         for odds, times in zip(bits.log_odds, (others - m, m), strict=True):
-            spread = float(expit(odds + tilt) * expit(-odds - tilt))
+            spread = float(scipy.special.expit(odds + tilt) * scipy.special.expit(-odds - tilt))
             # |1 - p + p z|^2 over its value on the real axis, with the tilted p
             fall += times / 2 * np.log1p(np.maximum(-2 * spread * (1 - cosines), -1 + 2e-16))
         count = min(int(np.searchsorted(-fall, _NEGLIGIBLE)), look) + 1

@@ -47,8 +47,8 @@ from functools import cached_property, reduce
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from flint import arb, arb_poly
-from scipy.special import gammaln
 
 from mechdesign.accounting.bit_sums import AHEAD, AtRatio, Bits, Box, CircleSum
 from mechdesign.base import Floats, ball, precision
@@ -268,9 +268,9 @@ class _Search:
                 # Of the unlikely reports: p^k (1 - p)^(times - k) times / k ...
                 odds = -odds if likely else odds
                 logs = (
-                    gammaln(times + 1.0)
-                    - gammaln(np.maximum(times - _PLACES, 0) + 1.0)
-                    - gammaln(_PLACES + 1.0)
+                    scipy.special.gammaln(times + 1.0)
+                    - scipy.special.gammaln(np.maximum(times - _PLACES, 0) + 1.0)
+                    - scipy.special.gammaln(_PLACES + 1.0)
                     + _PLACES * odds
                     - times * np.logaddexp(0, odds)
                 )
