@@ -1,7 +1,8 @@
 """Compare this project with other libraries, in one run: writes docs/benchmarks.md.
 
-    python benchmarks/compare.py            about ten minutes; makes new environments
-    python benchmarks/compare.py --quick    a minute, in the environments that are there
+    python benchmarks/compare.py            about twenty minutes; makes new environments
+    python benchmarks/compare.py --keep     ten minutes, in the environments that are there
+    python benchmarks/compare.py --quick    a minute, in those, too
 
 The quick run measures too little for its numbers to be quoted.
 The libraries come from the index that pip is configured for. A failure becomes a row of the report.
@@ -32,6 +33,9 @@ def main() -> None:
         help="little of everything, with the environments that are there",
     )
     parser.add_argument(
+        "--keep", action="store_true", help="measure in the environments that are there"
+    )
+    parser.add_argument(
         "--environments", type=Path, default=ROOT / ".venv-peers", help="where they are made"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks.md")
@@ -40,7 +44,7 @@ def main() -> None:
     size = QUICK if options.quick else FULL
     records = {}
     for peer in tqdm(PEERS, desc="environments", disable=None):
-        records[peer.adapter] = (installed if options.quick else install)(
+        records[peer.adapter] = (installed if options.quick or options.keep else install)(
             options.environments, peer
         )
     with ExitStack() as stack:

@@ -64,6 +64,13 @@ PEERS = (
     ),
     Peer("python_dp", "python-dp"),
     Peer("tmlt_core", "tmlt.core"),
+    # What follows has no clients and no single noise: whether it installs and runs
+    Peer("tmlt_analytics", "tmlt.analytics"),
+    Peer("smartnoise_sql", "smartnoise-sql"),
+    Peer("pipeline_dp", "pipeline-dp"),
+    Peer("mbi", "mbi"),
+    Peer("dp_accounting", "dp-accounting"),
+    Peer("cell_key_perturbation", "cell_key_perturbation", (), (("pandas",),)),
 )
 
 
