@@ -83,8 +83,8 @@ def measures(channel):
         "ceil": math.ceil,
         "w": lambda m: next(k for k in (1, 2, 4, 8) if m < 1 << 8 * k),
     }
-    names = ("domain", "coefficients", "padded", "hashes", "functions", "width", "rows")
-    names += ("channels", "bits")
+    names = ["domain", "coefficients", "padded", "hashes", "functions", "width", "rows"]
+    names += ["channels", "bits"]
     known |= {name: getattr(channel, name) for name in names if hasattr(channel, name)}
     law, code = getattr(channel, "law", channel), getattr(channel, "code", None)
     known |= {"outputs": getattr(law, "outputs", None), "length": getattr(code, "length", None)}
