@@ -34,20 +34,12 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from frequency.algebra import TABLE_LIMIT, prime_power
 from frequency.core import Oracle
 from frequency.longitudinal.memoised import Memoised
-from frequency.longitudinal.published import (
-    LGRR,
-    LOSUE,
-    OLOLOHA,
-    RAPPOR,
-    BiLOLOHA,
-    DBitFlipPM,
-    LongitudinalSystem,
-)
 from frequency.oracles import (
     GRR,
     HRR,
@@ -88,7 +80,7 @@ KINDS: tuple[type[Oracle], ...] = (
 _TABLED = 256  # fields of prime powers are at most so large
 
 
-def linked_share(question: Memoised | LongitudinalSystem, n: int, days: int | None = None) -> float:
+def linked_share(question: Any, n: int, days: int | None = None) -> float:
     """Return the share of n users whom an attacker links by their permanent reports, at most.
 
     Users have a pseudonym for one period and another for the next, and no value changes. The
@@ -453,11 +445,11 @@ def _candidates(
     for kind in KINDS:
         for name, oracle in with_parameters(kind, domain, day):
             yield name, Memoised(oracle, total)
-    systems: Any = (LGRR, LOSUE, RAPPOR, BiLOLOHA, OLOLOHA)
-    for system in systems:
-        yield system.__name__, system(domain, total, day)
+    published = import_module("frequency.longitudinal.published")  # which is for comparisons
+    for name in ("LGRR", "LOSUE", "RAPPOR", "BiLOLOHA", "OLOLOHA"):
+        yield name, getattr(published, name)(domain, total, day)
     asked = 1
     while asked < 2 * domain:
-        question = DBitFlipPM(domain, day, min(asked, domain))
+        question = published.DBitFlipPM(domain, day, min(asked, domain))
         yield f"DBitFlipPM({question.asked})", question
         asked *= 2
