@@ -502,7 +502,7 @@ def picture_of(
     return (heat_map if kind == "heat map" else mosaic)(chosen, values, around.ends, **options)
 
 
-class Places(NamedTuple):
+class PlaceNames(NamedTuple):
     """Attributes that tell where somebody is."""
 
     across: str  # the name of longitude, or of x
@@ -510,7 +510,7 @@ class Places(NamedTuple):
     degrees: bool
 
 
-def places_among(attributes: Sequence[Any]) -> Places | None:
+def places_among(attributes: Sequence[Any]) -> PlaceNames | None:
     """Which attributes are where somebody is, if two are: by their names, bounds and units.
 
     Parameters
@@ -519,7 +519,7 @@ def places_among(attributes: Sequence[Any]) -> Places | None:
 
     Returns
     -------
-    Places or None
+    PlaceNames or None
         Longitude and latitude, within the bounds of these; or x and y, or easting and northing, in
         one unit that they state.
     """
@@ -533,7 +533,7 @@ def places_among(attributes: Sequence[Any]) -> Places | None:
         degrees = marks is _DEGREES
         on_earth = max(map(abs, x.bounds)) <= 180 and max(map(abs, y.bounds)) <= 90
         if on_earth if degrees else x.unit and x.unit == y.unit:
-            return Places(x.name, y.name, degrees)
+            return PlaceNames(x.name, y.name, degrees)
     return None
 
 
