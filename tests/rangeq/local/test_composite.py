@@ -383,7 +383,9 @@ def test_with_grr_it_is_a_hierarchical_histogram(domain, branching, name, epsilo
 
 @protocols
 def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
-    """Over all queries of a workload, for even and for other populations."""
+    """Over all queries of a workload, for even and for other populations. Of a variance that is 0
+    but for rounding, 1e-16, the root is 1e-8.
+    """
     d, n, rng = protocol.domain, 1000, np.random.default_rng(7)
     first, last = all_ranges(d)
     ranges, users = (
@@ -397,11 +399,11 @@ def test_average_rmse_is_the_root_of_the_mean(protocol) -> None:
     for workload in WORKLOADS:
         rows = of_workload(workload, first, last)
         expected = math.sqrt(max(even[rows].mean(), 0.0))
-        assert protocol.average_rmse(n, workload) == pytest.approx(expected, rel=1e-8, abs=1e-9)
+        assert protocol.average_rmse(n, workload) == pytest.approx(expected, rel=1e-8, abs=1e-7)
         for g, variances in populations:
             expected = math.sqrt(max(variances[rows].mean(), 0.0))
             assert protocol.average_rmse(n, workload, g) == pytest.approx(
-                expected, rel=1e-8, abs=1e-9
+                expected, rel=1e-8, abs=1e-7
             )
 
 
