@@ -51,7 +51,7 @@ class Worker:
         ----------
         function : callable
             Of a module, by its name; it must not raise what cannot be pickled.
-        *given
+        *given : Any
             What it is called with. These, and what it returns, are pickled.
 
         Returns
