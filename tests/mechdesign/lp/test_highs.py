@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import subprocess
 import sys
 import time
@@ -70,6 +71,11 @@ def test_an_interrupt_stops_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
         return ended[0]
 
     monkeypatch.setattr(highspy.Highs, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        highs.solve(program(20))
+    # In a job that a shell has put into the background interrupts are ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            highs.solve(program(20))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(ended) == 1
