@@ -170,7 +170,7 @@ def reaching(work: Choices, folder: Path, error: str, find: str) -> Choices:
     # Errors are nearly in proportion to a power of either, so that few steps find it
     found = work if find == "people" else replace(work, epsilon="1")
     for _ in range(8):
-        over = share(found) / wanted
+        over = min(share(found) / wanted, 1e30)  # of which a power is a float
         if abs(over - 1) < 0.01:
             break
         people = found.expected * over ** (2 if work.trust == "nobody" else 1)

@@ -399,6 +399,8 @@ def test_users_who_trust_nobody_are_asked_by_a_protocol(page, more, said):
             found = page.get("/privacy", **given, error="3", find=find).text
             assert re.search(r">(2\.9\d|3|3\.0\d) %", found)
             assert not re.search(rf'name="{name}" value="(300|1)"', found)
+            beyond = page.get("/privacy", **given, error="1e-300", find=find)
+            assert (beyond.status, "reaches this error" in beyond.text) == (400, True)
     text = page.released(**given)
     assert "The protocol is written" in text
     assert "mechdesign privatize answers.csv --protocol q.json --out q.parquet" in text
