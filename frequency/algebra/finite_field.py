@@ -60,6 +60,22 @@ def prime_power(q: int) -> tuple[int, int] | None:
     return (p, k) if q > 1 and rest == 1 else None
 
 
+def field_power(q: int) -> tuple[int, int] | None:
+    """Return (p, k) if there is a field of q = p^k elements here, a prime or a small power."""
+    power = prime_power(q)
+    return power if power and (power[1] == 1 or q <= _TABLED) else None
+
+
+def most_vectors(domain: int) -> int:
+    """Return how many vectors a space for so many items may have: its table is gone through."""
+    return max(TABLE_LIMIT, 8 * domain)
+
+
+def directions(q: int, t: int) -> int:
+    """Return the number of directions, and of hyperplanes, of F_q^t."""
+    return (q**t - 1) // (q - 1)
+
+
 def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     """Yield the orders of fields in low .. high that are nearest to a target.
 
@@ -68,11 +84,7 @@ def orders_near(target: float, low: int, high: int) -> Iterator[int]:
     start = math.ceil(max(low, min(high, target)))
     for candidates in (range(start, high + 1), range(start - 1, low - 1, -1)):
         order = next(
-            (
-                q
-                for q in candidates
-                if (power := prime_power(q)) and (q <= _TABLED or power[1] == 1)
-            ),
+            (q for q in candidates if field_power(q)),
             None,
         )
         if order is not None:
@@ -88,9 +100,9 @@ def best_order(
 ) -> tuple[int, int]:
     """Return the field order q and dimension t of least variance, with room for the domain.
 
-    Orders near ``target`` are compared; q^t is at most `TABLE_LIMIT` or 8 times the domain.
+    Orders near ``target`` are compared; q^t is at most `most_vectors`.
     """
-    limit = max(TABLE_LIMIT, 8 * domain)
+    limit = most_vectors(domain)
     choices: list[tuple[float, int, int]] = []
     for t in range(least_t, limit.bit_length()):
         high = int(limit ** (1 / t) + 1e-9)
@@ -122,10 +134,9 @@ def checked_order(
     if len(numbers) != length:
         raise ValueError(f"{name} must be {length} numbers, got {shown(given)}")
     q, t = numbers[:2]
-    limit = max(TABLE_LIMIT, 8 * domain)
+    limit = most_vectors(domain)
     small = q > 1 and t < limit.bit_length() and q**t <= limit
-    power = prime_power(q) if small else None
-    if power is None or (q > _TABLED and power[1] > 1) or capacity(q, t) < domain:
+    if not small or field_power(q) is None or capacity(q, t) < domain:
         raise ValueError(
             f"{name} must begin with the order of a field, a prime or a prime power up to"
             f" {_TABLED}, and a dimension: with room for {domain} items, and at most {limit}"
@@ -141,8 +152,8 @@ class Field:
     """
 
     def __init__(self, q: int) -> None:
-        power = prime_power(q)
-        if power is None or (power[1] > 1 and q > _TABLED) or q > _LARGEST:
+        power = field_power(q)
+        if power is None or q > _LARGEST:
             raise ValueError(
                 "the order of a field must be a prime up to 2^31, or a prime power up to"
                 f" {_TABLED}, got {q}"
@@ -264,7 +275,7 @@ class VectorSpace:
 
     def __init__(self, q: int, t: int) -> None:
         self.field, self.q, self.t = field_of(q), q, t
-        self.size, self.directions = q**t, (q**t - 1) // (q - 1)
+        self.size, self.directions = q**t, directions(q, t)
         if t < 1 or self.size > 1 << 53:
             raise ValueError(
                 "a vector space needs a dimension of at least 1 and at most 2^53 vectors, got"

@@ -53,6 +53,7 @@ from .channel import (
     Channel,
     Reports,
     forwarded,
+    given_arguments,
     local_privacy,
     smallest_integer,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "empirical_bayes",
     "forwarded",
     "fractions",
+    "given_arguments",
     "in_blocks",
     "independent",
     "joint_law_of",

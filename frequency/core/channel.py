@@ -101,6 +101,14 @@ def local_privacy(epsilon: float | Rational) -> Privacy:
     return _parsed(epsilon)
 
 
+def given_arguments(value: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return arguments of a channel or protocol, but for those added later that say nothing."""
+    arguments = {name: getattr(value, name) for name in names}
+    return {
+        name: given for name, given in arguments.items() if given or name not in value.added_later
+    }
+
+
 @dataclass(frozen=True)
 class Channel(ABC):
     """A protocol for N users who need not trust the server.
@@ -125,8 +133,15 @@ class Channel(ABC):
     largest_domain: ClassVar[int] = 1 << 32  #: The most items that the protocol takes.
     privacy_source: ClassVar[str] = ""  #: Where the literature shows what `proof` proves.
 
-    #: Arguments of the class that a protocol file has only where they say anything.
+    #: Arguments of the class that `repr` and a protocol file have only where they say anything: so
+    #: those that have none stay as they were.
     added_later: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        # Of dataclasses with repr=False, which were given arguments later: as they were without
+        given = given_arguments(self, [field.name for field in fields(self) if field.repr])
+        told = (f"{name}={value!r}" for name, value in given.items())
+        return f"{type(self).__qualname__}({', '.join(told)})"
 
     def __post_init__(self) -> None:
         domain = whole(self.domain, "domain", 1, self.largest_domain, what="a number of items")

@@ -67,7 +67,7 @@ class Support(NamedTuple):
         return float(p * (1 - p) / (p - q) ** 2), float(q * (1 - q) / (p - q) ** 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Oracle(Channel):
     """A frequency protocol under local privacy: see `Channel` for what travels.
 

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from frequency.algebra import TABLE_LIMIT, prime_power
+from frequency.algebra import directions, field_power, most_vectors
 from frequency.core import Oracle
 from frequency.longitudinal.memoised import Memoised
 from frequency.oracles import (
@@ -76,8 +76,6 @@ _TOGETHER = 4  # so many accepted values are tried
 KINDS: tuple[type[Oracle], ...] = (
     *(GRR, HRR, SubsetSelection, OUE, SUE, OLH, AffineSelection, ProjectiveGeometry),
 )
-
-_TABLED = 256  # fields of prime powers are at most so large
 
 
 def linked_share(question: Any, n: int, days: int | None = None) -> float:
@@ -401,15 +399,13 @@ def with_parameters(
     oracle = kind(domain, day)
     own: list[Any] = [oracle.parameters.get(name) for name in ("field", "dimension", "accepted")]
     if kind is ProjectiveGeometry:
-        orders = dict.fromkeys(
-            [tuple(own[:2]), *_spaces(domain, 2, lambda q, t: (q**t - 1) // (q - 1))]
-        )
+        orders = dict.fromkeys([tuple(own[:2]), *_spaces(domain, 2, directions)])
         for order in orders:
             yield f"{kind.__name__}{order}", ProjectiveGeometry(domain, day, order)
     elif kind is AffineSelection:
         blocks = {tuple(own): None}
         for q, t in _spaces(domain, 1, lambda q, t: int(q**t)):
-            prime = prime_power(q) == (q, 1)
+            prime = field_power(q) == (q, 1)
             sizes = range(1, _TOGETHER + 1)
             blocks |= {(q, t, k): None for k in sizes if k == 1 or (2 * k <= q and prime)}
         for each in blocks:
@@ -425,14 +421,13 @@ def _spaces(
     domain: int, least_t: int, capacity: Callable[[int, int], int]
 ) -> Iterator[tuple[int, int]]:
     """Yield orders and dimensions with room for the items, and few points to spare."""
-    limit = max(TABLE_LIMIT, 8 * domain)
+    limit = most_vectors(domain)
     most = _SPARE * domain
     for t in range(least_t, max(least_t, domain.bit_length()) + 1):
         q = max(2, int((domain / 2) ** (1 / t)))
         first = True
         while q**t <= limit and (first or (t > 1 and capacity(q, t) <= most)):
-            power = prime_power(q)
-            if capacity(q, t) >= domain and power and (q <= _TABLED or power[1] == 1):
+            if capacity(q, t) >= domain and field_power(q):
                 first = False
                 yield q, t
             q += 1

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from frequency.algebra import (
-    TABLE_LIMIT,
     WORD,
     Coins,
     VectorSpace,
     bernoulli,
     checked_order,
+    directions,
+    most_vectors,
     orders_near,
     prime_power,
     space,
@@ -96,7 +97,7 @@ class BlockDesign(NamedTuple):
     @property
     def blocks(self) -> int:
         """The number of reports."""
-        return int((self.points - 1) // (self.q - 1) * self.factors * self.q)
+        return directions(self.q, self.t) * self.factors * self.q
 
     @property
     def bits(self) -> int:
@@ -115,7 +116,7 @@ class BlockDesign(NamedTuple):
 
 def _designs(domain: int, e: float) -> Iterator[BlockDesign]:
     """Yield designs with room for the domain, and blocks about as large as is best."""
-    limit = max(TABLE_LIMIT, 8 * domain)
+    limit = most_vectors(domain)
     if domain <= 256:  # without spare points, where blocks are points
         order = next(q for q in count(max(domain, 2)) if prime_power(q))
         yield BlockDesign(order, 1, 1)
@@ -135,7 +136,7 @@ def _designs(domain: int, e: float) -> Iterator[BlockDesign]:
                     yield BlockDesign(q, t, size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AffineSelection(Oracle):
     """Affine selection: the variance of subset selection at any epsilon, in a short report.
 
@@ -181,10 +182,6 @@ class AffineSelection(Oracle):
     def __post_init__(self) -> None:
         set_fields(self, blocks=tuple(self.blocks))
         super().__post_init__()
-
-    def __repr__(self) -> str:
-        given = f", blocks={self.blocks}" if self.blocks else ""
-        return f"{type(self).__name__}(domain={self.domain!r}, epsilon={self.epsilon!r}{given})"
 
     @cached_property
     def design(self) -> BlockDesign:

@@ -16,6 +16,7 @@ from frequency.algebra import (
     VectorSpace,
     best_order,
     checked_order,
+    directions,
     space,
     uniform,
 )
@@ -38,12 +39,7 @@ from mechdesign.base import BitSource, Floats, Items, set_fields
 from mechdesign.symbolic.proof_rules import Randomiser, favouring
 
 
-def points(q: int, t: int) -> int:
-    """The number of points, and of hyperplanes, of the projective space of F_q^t."""
-    return (q**t - 1) // (q - 1)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProjectiveGeometry(Oracle):
     """Projective geometry response (Feldman, Nelson, Nguyen, Talwar, ICML 2022).
 
@@ -80,17 +76,13 @@ class ProjectiveGeometry(Oracle):
         set_fields(self, order=tuple(self.order))
         super().__post_init__()
 
-    def __repr__(self) -> str:
-        given = f", order={self.order}" if self.order else ""
-        return f"{type(self).__name__}(domain={self.domain!r}, epsilon={self.epsilon!r}{given})"
-
     @cached_property
     def _order(self) -> tuple[int, int]:
         if self.order:
-            q, t = checked_order("order", self.order, 2, points, self.domain)
+            q, t = checked_order("order", self.order, 2, directions, self.domain)
             return q, t
         e = float(min(self.max_ratio, Fraction(1 << 60)))
-        return best_order(self.domain, e + 1, 2, points, lambda q, t: _variance(q, t, e))
+        return best_order(self.domain, e + 1, 2, directions, lambda q, t: _variance(q, t, e))
 
     @property
     def _space(self) -> VectorSpace:
@@ -109,7 +101,7 @@ class ProjectiveGeometry(Oracle):
         # A hyperplane through the holder's point is one of m, lam of which hold the other point; m
         # - lam of the rest do.
         (order, t), p = self._order, self._through.p
-        m, lam, all_ = points(order, t - 1), points(order, t - 2), points(order, t)
+        m, lam, all_ = directions(order, t - 1), directions(order, t - 2), directions(order, t)
         return Support(p, p * Fraction(lam, m) + (1 - p) * Fraction(m - lam, all_ - m))
 
     @cached_property
@@ -183,12 +175,12 @@ class ProjectiveGeometry(Oracle):
         # `with_three` a third that is not on their line.
         order, t = self._order
         with_one, with_two, with_three, number = (
-            points(order, max(t - k, 0)) for k in (1, 2, 3, 0)
+            directions(order, max(t - k, 0)) for k in (1, 2, 3, 0)
         )
         p, d = self.p, held or self.domain
         # Of each hyperplane, given the holder's point
         through, beside = p / with_one, (1 - p) / (number - with_one)
-        on_line = Fraction(order - 1, max(points(order, t) - 2, 1))
+        on_line = Fraction(order - 1, max(directions(order, t) - 2, 1))
         of_third = on_line * with_two * through + (1 - on_line) * (
             with_three * through + (with_two - with_three) * beside
         )
@@ -199,7 +191,7 @@ class ProjectiveGeometry(Oracle):
     @property
     def likelihoods(self) -> tuple[tuple[Fraction, ...], ...]:
         order, t = self._order
-        share = Fraction(points(order, t - 1), points(order, t))
+        share = Fraction(directions(order, t - 1), directions(order, t))
         return (((1 - self.p) / (1 - share), self.p / share),)
 
     def blank(self, coins: Coins) -> Reports:
@@ -211,7 +203,7 @@ class ProjectiveGeometry(Oracle):
 
     def menus(self, largest: int) -> tuple[Menu, ...]:
         order, t = self._order
-        return (Menu.of(points(order, t), points(order, t - 1), largest),)
+        return (Menu.of(directions(order, t), directions(order, t - 1), largest),)
 
     def candidate(self, reports: Reports, numbers: Items, largest: int) -> Reports:
         result = reports.copy()
@@ -228,7 +220,7 @@ class ProjectiveGeometry(Oracle):
     def _likely_together(self, items: Items) -> Fraction:
         (order, t), space = self._order, self._space
         rank = space.rank(space.vector(items).tolist())
-        return Fraction(points(order, t - rank), points(order, t))
+        return Fraction(directions(order, t - rank), directions(order, t))
 
     def audit(self) -> Audit:
         # A hyperplane through the point is (q - 1) of the q^(t-1) - 1 nonzero vectors orthogonal to
@@ -244,10 +236,10 @@ class ProjectiveGeometry(Oracle):
 
     def proof(self) -> Randomiser:
         order, t = self._order
-        through = points(order, t - 1)
+        through = directions(order, t - 1)
         return favouring(
             through,
-            points(order, t) - through,
+            directions(order, t) - through,
             name=type(self).__name__,
             source=self.privacy_source,
         )
@@ -255,7 +247,7 @@ class ProjectiveGeometry(Oracle):
     def linear_variance(self, n: int, weights: Floats, frequencies: Floats) -> Floats:
         v, (order, t), p, q = self._space, self._order, float(self.p), float(self.q)
         (shares,) = spread_out(frequencies[None], None, v.directions)
-        through, number = points(order, t - 1), points(order, t)
+        through, number = directions(order, t - 1), directions(order, t)
         on = v.through(shares)
         kinds = p / through * on + (1 - p) / (number - through) * (1 - on)
         variances = []
@@ -269,7 +261,7 @@ class ProjectiveGeometry(Oracle):
 
 
 def _variance(q: int, t: int, e: float) -> float:
-    m, lam, all_ = points(q, t - 1), points(q, t - 2), points(q, t)
+    m, lam, all_ = directions(q, t - 1), directions(q, t - 2), directions(q, t)
     weight = 1 / (e * m + all_ - m)
     other = (e * lam + m - lam) * weight
     return other * (1 - other) / ((e - 1) * (m - lam) * weight) ** 2

@@ -25,7 +25,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from frequency.clients.device import canonical
-from frequency.core import Channel, Oracle, Protocol, Reports, channel_of, differing
+from frequency.core import (
+    Channel,
+    Oracle,
+    Protocol,
+    Reports,
+    channel_of,
+    differing,
+    given_arguments,
+)
 from frequency.schema import Domain, Schema
 from frequency.storage.batch_file import BatchFile, ReportsFile, batch_of
 from frequency.storage.line_file import LineFile
@@ -221,14 +229,9 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Domain):
         return {"attributes": [[name, value[name]] for name in value]}
     if isinstance(value, (Channel, Protocol)):
-        # Arguments that classes were given later are written if they say anything, so that files
-        # that have none stay as they were
-        given = {
-            name: _encoded(getattr(value, name))
-            for name in inspect.signature(type(value)).parameters
-            if name not in value.added_later or getattr(value, name)
-        }
-        return {"protocol": _name(type(value)), "arguments": given}
+        given = given_arguments(value, inspect.signature(type(value)).parameters)
+        arguments = {name: _encoded(argument) for name, argument in given.items()}
+        return {"protocol": _name(type(value)), "arguments": arguments}
     if inspect.isclass(value) and issubclass(value, Oracle):
         return {"name": _name(value)}
     raise TypeError(f"a {type(value).__name__} cannot be written to a protocol file")

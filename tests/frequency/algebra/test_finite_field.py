@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import frequency.algebra.finite_field as library
 from frequency import OLH, ProjectiveGeometry
+from frequency.algebra import directions as points
 from frequency.algebra.finite_field import (
     Field,
     VectorSpace,
@@ -24,7 +25,6 @@ from frequency.algebra.finite_field import (
     walsh_hadamard,
 )
 from frequency.oracles.projective_geometry import _variance as variance_of_geometry
-from frequency.oracles.projective_geometry import points
 
 SETTINGS = settings(derandomize=True, deadline=None, max_examples=80)
 
