@@ -25,6 +25,7 @@ class Worker:
     def __init__(self) -> None:
         self._turn, self._beginning = threading.Lock(), threading.Lock()
         self._process: Any = None
+        self._stopped: Any = None  # the process that was stopped last, which may still be ending
 
     def begin(self) -> None:
         """Begin the process, if there is none, so that the first call need not wait for it."""
@@ -68,9 +69,11 @@ class Worker:
         """
         self.begin()
         with self._turn:
+            if self._stopped is self._process:
+                self._again()
             try:
                 self._ours.send((function, given))
-            except BrokenPipeError:  # it was stopped before it was asked
+            except BrokenPipeError:  # it has ended before it was asked
                 self._again()
                 self._ours.send((function, given))
             try:
@@ -84,8 +87,9 @@ class Worker:
 
     def stop(self) -> None:
         """End what is computed now, if anything is: whoever waits for it gets `Stopped`."""
-        if self._process is not None:
-            self._process.kill()
+        if (process := self._process) is not None:
+            self._stopped = process
+            process.kill()
 
 
 def _serve(pipe: Any) -> None:
