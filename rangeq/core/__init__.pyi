@@ -7,11 +7,9 @@ from .density import (
     WITH_HEAPS,
     WITH_STEPS,
     Density,
-    Expansion,
     Kernel,
     Told,
     adapted,
-    climb,
     posterior_densities,
 )
 from .estimate import (
@@ -71,7 +69,6 @@ __all__ = [
     "Distribution",
     "EstimatedDistribution",
     "EvenErrors",
-    "Expansion",
     "Haar",
     "InvalidRange",
     "Kernel",
@@ -95,7 +92,6 @@ __all__ = [
     "checked_ends",
     "checked_shares",
     "checked_workload",
-    "climb",
     "consistent",
     "contrast_precisions",
     "contrasts",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +129,10 @@ _APART, _APART_SHARE = 2.0, 0.1
 _RANK = 1e-5  # directions of less than this part of the largest prior variance are left out
 
 #: The most steps of Gauss-Newton, and the gain of the log-posterior that ends them.
-_STEPS, _GAIN = 60, 1e-4
+_STEPS, _GAIN = 60, 1e-6
+
+# A step that gains nothing is shortened by this factor, at most so many times.
+_SHORTER, _TRIES = 0.3, 12
 
 _NEGLIGIBLE = 1e-3  # kernels of less weight are left out of the covariance
 
@@ -279,33 +282,46 @@ def _mode(
     """The mode over w of scores'p - p' precision p / 2 - w'w / 2, p = softmax(even + root w)."""
     # Sought from where root w is nearest to `near`, if that is better than 0
 
-    def at(w: Floats, _: Floats | None) -> tuple[float, Floats]:
+    def at(w: Floats) -> tuple[float, Floats]:
         h = even + root @ w
         # The maximum off: softmax does not change, and the exponential does not overflow
         p = np.exp(h - h.max())
         p /= p.sum()
         return float(scores @ p - 0.5 * p @ precision @ p - 0.5 * w @ w), p
 
-    def around(w: Floats, p: Floats) -> Expansion[Floats]:
-        # dp / dw = (diag(p) - p p') R
-        slopes = p[:, None] * root - np.outer(p, p @ root)
-        gradient = slopes.T @ (scores - precision @ p) - w
-        # Gauss-Newton: second derivatives of p are left out, so the Hessian is at least the
-        # identity of the prior, and the step exists
-        return Expansion(slopes, gradient, slopes.T @ precision @ slopes + np.eye(len(w)))
-
-    start = np.zeros(root.shape[1])
-    value, p = at(start, None)
+    w = np.zeros(root.shape[1])
+    value, p = at(w)
     # The even kernel has no parameters: its evidence is its likelihood
-    if not len(start):
+    if not len(w):
         return _Mode(p, np.zeros(len(p)), value, lambda: np.zeros((len(p), len(p))))
     if near is not None:
         other = root.T @ near / (root**2).sum(axis=0)  # columns of roots are orthogonal
-        start = other if at(other, None)[0] > value else start
-    w, value, p, (slopes, _, _) = climb(start, at, around, _STEPS, _GAIN)
+        elsewhere, q = at(other)
+        w, value, p = (other, elsewhere, q) if elsewhere > value else (w, value, p)
+    # Steps are shortened until they gain, and not damped by the diagonal (Marquardt): where
+    # eigenvalues of a kernel are equal, its eigenvectors are others on another processor, and so
+    # would be the path, and where it ends
+    gain, length = math.inf, 1.0
+    for turn in range(_STEPS + 1):
+        # dp / dw = (diag(p) - p p') R
+        slopes = p[:, None] * root - np.outer(p, p @ root)
+        told = slopes.T @ precision @ slopes
+        if gain < _GAIN or turn == _STEPS:
+            break
+        # Gauss-Newton: second derivatives of p are left out, so the Hessian is at least the
+        # identity of the prior, and the step exists
+        gradient = slopes.T @ (scores - precision @ p) - w
+        step, gain = np.linalg.solve(told + np.eye(len(w)), gradient), 0.0
+        for _ in range(_TRIES):
+            new, moved = at(w + length * step)
+            if new > value:
+                w, gain, value, p = w + length * step, new - value, new, moved
+                length = min(1.0, length / _SHORTER)
+                break
+            length *= _SHORTER
     # Laplace: log-posterior at the mode less half of log det(I + S'QS); the factors 2 pi cancel, as
     # the prior is N(0, I)
-    half, volume = posterior_root(slopes, slopes.T @ precision @ slopes)
+    half, volume = posterior_root(slopes, told)
     return _Mode(p, root @ w, value - 0.5 * volume, lambda: np.asarray(half @ half.T))
 
 
@@ -346,55 +362,3 @@ def _positions(cells: int, logarithmic: int) -> Floats:
     if logarithmic:
         x = np.log1p(x / _NEAREST) / math.log1p(1 / _NEAREST)
     return np.asarray(2 * x - 1)
-
-
-# ------------------------------------------------------------------------------------------------
-# Damped Gauss-Newton: the maximum of a log-posterior that is a function of least squares.
-
-
-State = TypeVar("State")
-Known = TypeVar("Known")
-
-_TRIES = 8  # the most times that a step that gains nothing is damped more
-
-
-class Expansion(NamedTuple, Generic[Known]):
-    """The quadratic expansion of a function around a point of P parameters."""
-
-    known: Known  # what the caller keeps of it
-    gradient: Floats  # of the function: shape (P,)
-    # That of least squares, negated so that it is positive definite: shape (P, P)
-    hessian: Floats
-
-
-def climb(
-    point: Floats,
-    objective: Callable[[Floats, State | None], tuple[float, State]],
-    expansion: Callable[[Floats, State], Expansion[Known]],
-    steps: int,
-    least_gain: float,
-) -> tuple[Floats, float, State, Expansion[Known]]:
-    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill."""
-    value, state = objective(point, None)
-    here, damping = expansion(point, state), 1e-3
-    for _ in range(steps):
-        for _ in range(_TRIES):
-            # Relative to the diagonal (Marquardt), so that the units of the parameters do not
-            # matter
-            damped = here.hessian + damping * np.diag(np.diag(here.hessian))
-            step = np.linalg.solve(damped, here.gradient)
-            new, moved = objective(point + step, state)
-            if new > value:
-                break
-            # A refused step is tried again with the same expansion, which is the costly part; below
-            # 1e-2 a factor of 10 would hardly shorten it
-            damping = max(10 * damping, 1e-2)
-        else:
-            break
-        # Towards plain Gauss-Newton after a success, which converges in a few steps near the mode
-        gain, value, state, point, damping = new - value, new, moved, point + step, damping / 10
-        here = expansion(point, state)
-        # Invariant: value, state and expansion belong to `point`, and the value never falls
-        if gain < least_gain:
-            break
-    return point, value, state, here

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -497,3 +497,55 @@ class _Cells:
 def _factor(wanted: Floats, held: Floats) -> Floats:
     # 0 / 0: a cell that is empty stays so, whatever the factor
     return np.divide(wanted, held, out=np.ones_like(held), where=held > 0)
+
+
+# ------------------------------------------------------------------------------------------------
+# Damped Gauss-Newton: the maximum of a log-posterior that is a function of least squares.
+
+
+State = TypeVar("State")
+Known = TypeVar("Known")
+
+_TRIES = 8  # the most times that a step that gains nothing is damped more
+
+
+class Expansion(NamedTuple, Generic[Known]):
+    """The quadratic expansion of a function around a point of P parameters."""
+
+    known: Known  # what the caller keeps of it
+    gradient: Floats  # of the function: shape (P,)
+    # That of least squares, negated so that it is positive definite: shape (P, P)
+    hessian: Floats
+
+
+def climb(
+    point: Floats,
+    objective: Callable[[Floats, State | None], tuple[float, State]],
+    expansion: Callable[[Floats, State], Expansion[Known]],
+    steps: int,
+    least_gain: float,
+) -> tuple[Floats, float, State, Expansion[Known]]:
+    """Take steps of damped Gauss-Newton (Levenberg and Marquardt) uphill."""
+    value, state = objective(point, None)
+    here, damping = expansion(point, state), 1e-3
+    for _ in range(steps):
+        for _ in range(_TRIES):
+            # Relative to the diagonal (Marquardt), so that the units of the parameters do not
+            # matter
+            damped = here.hessian + damping * np.diag(np.diag(here.hessian))
+            step = np.linalg.solve(damped, here.gradient)
+            new, moved = objective(point + step, state)
+            if new > value:
+                break
+            # A refused step is tried again with the same expansion, which is the costly part; below
+            # 1e-2 a factor of 10 would hardly shorten it
+            damping = max(10 * damping, 1e-2)
+        else:
+            break
+        # Towards plain Gauss-Newton after a success, which converges in a few steps near the mode
+        gain, value, state, point, damping = new - value, new, moved, point + step, damping / 10
+        here = expansion(point, state)
+        # Invariant: value, state and expansion belong to `point`, and the value never falls
+        if gain < least_gain:
+            break
+    return point, value, state, here

@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 
 from mechdesign.base import Floats, Items
-from rangeq.core import Expansion, climb
+from rangeq.grids.fitting import Expansion, climb
 
 Key = TypeVar("Key")
 

@@ -283,3 +283,19 @@ def test_few_cells_have_no_heaps() -> None:
     known = [_first_heap(told, kernel, _modes(told, KERNELS[:1]))[0] for kernel in heaped]
     assert known[0] is not None
     assert known[1:] == [None, None]
+
+
+@pytest.mark.of_rounding
+def test_modes_do_not_depend_on_the_basis_of_eigenvectors() -> None:
+    # Where eigenvalues are equal another processor may find any basis: here even roots times any
+    # orthogonal matrix have the same mode.
+    rng = np.random.default_rng(5)
+    cells, even = 6, np.log(np.full(6, 1 / 6))
+    counts = np.array([200.0, 0, 3, 90, 0, 1])
+    scores, precision = 3 * counts, np.diag(np.full(cells, 3 * counts.sum()))
+    for kernel in KERNELS[1:]:
+        root = _root(cells, kernel)
+        turned = root @ stats.ortho_group.rvs(root.shape[1], random_state=rng)
+        one, other = (_mode(each, scores, precision, even) for each in (root, turned))
+        np.testing.assert_allclose(other.frequencies, one.frequencies, rtol=1e-9, atol=1e-12)
+        assert other.evidence == pytest.approx(one.evidence, rel=1e-9)

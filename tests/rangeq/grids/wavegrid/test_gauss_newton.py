@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize
 
 from mechdesign.base.numbers import Floats
-from rangeq.core.density import Expansion, climb
+from rangeq.grids.fitting import Expansion, climb
 
 TIMES = np.linspace(0, 2, 15)
 
