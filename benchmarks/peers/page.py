@@ -363,14 +363,16 @@ def nearer(results: Results) -> list[str]:
                 for label, answers in cells.items()
                 if "value" in answers[0]
             }
-            for label in ("here", "here, empirical_bayes"):
-                own, own_off = errors.get(label, (0.0, 0.0))
-                for other, (mean, off) in errors.items():
-                    if not other.startswith("here") and mean < own - 3 * math.hypot(off, own_off):
-                        found.append(
-                            f"{part}, {name}: {other}, RMSE {math.sqrt(mean / own):.2f} of"
-                            f' "{label}"'
-                        )
+            ours = [label for label in ("here", "here, empirical_bayes") if label in errors]
+            for other, (mean, off) in errors.items():
+                if not other.startswith("here") and any(
+                    mean < errors[label][0] - 3 * math.hypot(off, errors[label][1])
+                    for label in ours
+                ):
+                    beside = (
+                        f'{math.sqrt(mean / errors[label][0]):.2f} of "{label}"' for label in ours
+                    )
+                    found.append(f"{part}, {name}: {other}, RMSE {' and '.join(beside)}")
     return found
 
 
