@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,17 @@ from frequency.exceptions import InvalidQuestion, UnknownVariance
 from mechdesign.base import Between as Between
 from mechdesign.base import Floats, Integers, Items, is_whole, listed, printable, shown, whole
 
+Ends = TypeVar("Ends", bound="float | Floats", covariant=True)
+
 #: Why an answer about several ranges has no variance, where covariances are not known.
 SUM_OF_RANGES = "the variance of a sum of ranges is not known: ask for each"
 
 
-class ConfidenceInterval(NamedTuple):
-    """The ends of confidence intervals.
+class ConfidenceInterval(NamedTuple, Generic[Ends]):
+    """The ends of confidence intervals: floats of one question, else arrays.
+
+    Those of an estimate's items are arrays of floats to a type checker; those of an `Answer` may be
+    either, as with NumPy's functions.
 
     Attributes
     ----------
@@ -32,8 +37,8 @@ class ConfidenceInterval(NamedTuple):
         Floats of one question, else of shape (items,), or that of the ranges.
     """
 
-    low: Any
-    high: Any
+    low: Ends
+    high: Ends
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,8 +61,8 @@ class Answer:
     value: Any
     _variance: Any = None
     _unknown: str = ""
-    _interval: Callable[[float], ConfidenceInterval] | None = None
-    _for_each: Callable[[float], ConfidenceInterval] | None = None
+    _interval: Callable[[float], ConfidenceInterval[Any]] | None = None
+    _for_each: Callable[[float], ConfidenceInterval[Any]] | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "_variance"):  # NumPy's scalars would be printed as such
@@ -76,7 +81,9 @@ class Answer:
             raise UnknownVariance(self._unknown)
         return self._variance
 
-    def interval(self, confidence: float = 0.95, *, on_average: bool = False) -> ConfidenceInterval:
+    def interval(
+        self, confidence: float = 0.95, *, on_average: bool = False
+    ) -> ConfidenceInterval[Any]:
         """An interval that covers the truth with about this probability.
 
         For several questions each interval holds by itself.
@@ -138,7 +145,7 @@ class Answer:
 def cut(told: Answer, least: Any, most: Any) -> Answer:
     """The answer, with intervals cut to what is possible."""
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         ends = told.interval(confidence, on_average=True)
         return ConfidenceInterval(*(np.clip(end, least, most) for end in ends))
 
@@ -151,7 +158,7 @@ def by_model(told: Answer, reports: Answer, least: Any = 0.0, most: Any = 1.0) -
     Where these tell nothing, and the ends of their interval are NaN, that of the model is left.
     """
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         low, high = reports.interval(confidence)
         if np.isnan(low).any():
             inner = told.interval(confidence, on_average=True)
@@ -170,7 +177,7 @@ def with_items(told: Answer, single: npt.NDArray[np.bool_], items: Answer) -> An
     """The answer to questions, where those about single items have the errors of `items`."""
 
     # A question is then answered alike by itself and among others
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         ends = []
         for end, item_end in zip(
             told.interval(confidence), items.interval(confidence), strict=True
@@ -216,7 +223,7 @@ def of_samples(values: npt.ArrayLike) -> Answer:
     middle = np.asarray(given.mean(axis=0))
     variance = np.asarray(given.var(axis=0, ddof=1) * (1 + 1 / len(given)))
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         half = scipy.special.stdtrit(len(given) - 1, (1 + confidence) / 2) * np.sqrt(variance)
         return ConfidenceInterval(middle - half, middle + half)
 
@@ -259,7 +266,7 @@ def difference(first: Answer, second: Answer, both: Answer | None = None) -> Ans
     except UnknownVariance as reason:
         unknown = str(reason)
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         a, b = first.interval(confidence), second.interval(confidence)
         below = np.hypot(first.value - a.low, b.high - second.value)
         above = np.hypot(a.high - first.value, second.value - b.low)
@@ -295,7 +302,7 @@ def ratio(first: Answer, second: Answer) -> Answer:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(b > 0, a / b, np.nan)
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         (low_a, high_a), (low_b, high_b) = (
             np.maximum(answer.interval(confidence), 0.0) for answer in (first, second)
         )
@@ -546,7 +553,7 @@ def quantile(cdf: Floats, phi: npt.ArrayLike) -> Any:
     return plain((first_reaching(cdf, wanted) + reaching_for_good(cdf, wanted)) // 2)
 
 
-def woodruff(band: ConfidenceInterval, phi: npt.ArrayLike) -> tuple[Any, Any]:
+def woodruff(band: ConfidenceInterval[Floats], phi: npt.ArrayLike) -> tuple[Any, Any]:
     """Return the items between which the phi-quantile lies: where the cdf's band crosses phi.
 
     Woodruff's interval, from the first item where the band's upper end reaches phi to the first
@@ -750,7 +757,7 @@ class WeightedCounts:
         except UnknownVariance as unknown:
             return Answer(total, None, str(unknown))
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             half = self._quantile(confidence) * math.sqrt(variance)
             return ConfidenceInterval(total - half, total + half)
 
@@ -784,7 +791,7 @@ class WeightedCounts:
         except UnknownVariance as unknown:
             return Answer(told.value, None, str(unknown))
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             low, high = told.interval(confidence)
             away = max(abs(end - mean.value) for end in mean.interval(confidence))
             return ConfidenceInterval(max(low - away**2, 0.0), high)
@@ -813,7 +820,7 @@ class WeightedCounts:
         squared_users = users**2 + max(of_users, 0.0)
         mean = float(np.clip(total * users / squared_users, least - middle, largest - middle))
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             # (S - m N)^2 <= z^2 Var(S - m N), a quadratic inequality in m
             z2 = self._quantile(confidence) ** 2
             square = users**2 - z2 * of_users

@@ -172,7 +172,7 @@ class Estimate(OfPopulation):
         moved = self._oracle.variance_slope(self.reports) * (frequency - self.frequencies)
         return np.maximum(noise + moved, 0.0) + self._of_drawing(frequency)
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Intervals that each cover the true frequency with about this probability.
 
         Score intervals: all f with (estimate - f)^2 <= z^2 Var(f), where the variance is the one at
@@ -195,7 +195,7 @@ class Estimate(OfPopulation):
         """
         return self._of_items(confidence)
 
-    def _of_items(self, confidence: float) -> ConfidenceInterval:
+    def _of_items(self, confidence: float) -> ConfidenceInterval[Floats]:
         z = normal_quantile(confidence)
         if not self.reports:
             return ConfidenceInterval(
@@ -299,7 +299,7 @@ class Estimate(OfPopulation):
             if not np.array_equal(np.append(self.items, -1)[places], items):
                 raise InvalidQuestion("some of the items that are asked for were not estimated")
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             low, high = self._of_items(confidence)
             return ConfidenceInterval(low[places], high[places])
 

@@ -12,7 +12,7 @@ import scipy
 from frequency.core.answer import ConfidenceInterval, normal_quantile
 from frequency.core.estimate import Estimate
 from frequency.exceptions import InvalidEstimates
-from mechdesign.base import cholesky
+from mechdesign.base import Floats, cholesky
 
 # ------------------------------------------------------------------------------------------------
 # The mixture of most likelihood: Kiefer and Wolfowitz's estimate of a mixing distribution.
@@ -191,7 +191,9 @@ class Posterior:
         self._grid, self._wide, self._shift = parts
         self._reports = reports
 
-    def interval(self, confidence: float = 0.95, *, on_average: bool = False) -> ConfidenceInterval:
+    def interval(
+        self, confidence: float = 0.95, *, on_average: bool = False
+    ) -> ConfidenceInterval[Floats]:
         """Return intervals of each item's frequency.
 
         They hold for each item, by its own reports; the posterior mean is within. Posterior

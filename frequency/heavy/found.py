@@ -109,7 +109,7 @@ class Found:
         """The items whose estimate exceeds `noise`, (k,); the others may be held by nobody."""
         return np.asarray(self.frequencies > self.noise)
 
-    def interval(self, confidence: float | None = None) -> ConfidenceInterval:
+    def interval(self, confidence: float | None = None) -> ConfidenceInterval[Floats]:
         """Return intervals for the frequencies of the listed items, which allow for selection.
 
         Of all that are given, the expected share that misses the true frequency is at most 1 -
@@ -183,7 +183,7 @@ class Found:
             variances = np.concatenate([variances, more.variances])
             half = partial(_joined, self.half, more.half)
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             normal_quantile(confidence)  # refuses what is none
             value, width = frequencies[places], half(confidence)[places]
             return ConfidenceInterval(value - width, value + width)

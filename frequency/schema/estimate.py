@@ -164,7 +164,7 @@ class SurveyEstimate:
         def together(error: Any, of_all: Any) -> Any:
             return (error + np.abs(share) * of_all) / everybody.value
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             low, high = answer.interval(confidence)
             first, last = everybody.interval(confidence)
             half = together((high - low) / 2, (last - first) / 2)
@@ -204,7 +204,7 @@ class SurveyEstimate:
             if np.any(weight):
                 value = value + weight * self._signed(asked, ends)
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             inner = {k: [np.ceil(span.first), np.floor(span.last)] for k, span in spans.items()}
             outer = {k: [np.floor(span.first), np.ceil(span.last)] for k, span in spans.items()}
             shape = np.shape(value)
@@ -511,7 +511,7 @@ class SurveyEstimate:
         if not apart:
             return told
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             low, high = map(math.sqrt, told.interval(confidence))
             return ConfidenceInterval(max(low - apart, 0.0) ** 2, (high + apart) ** 2)
 
@@ -610,7 +610,7 @@ class SurveyEstimate:
         """The variances of the frequencies; UnknownVariance where they are not known."""
         return np.asarray(self.cells().variance)
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Return intervals for the frequencies, each by itself.
 
         Parameters
@@ -933,7 +933,7 @@ def _widened(told: Answer, apart: float) -> Answer:
     if not apart:
         return told
 
-    def interval(confidence: float) -> ConfidenceInterval:
+    def interval(confidence: float) -> ConfidenceInterval[Any]:
         low, high = told.interval(confidence)
         return ConfidenceInterval(low - apart, high + apart)
 

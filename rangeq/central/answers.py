@@ -148,7 +148,7 @@ class TableAnswers(ABC):
         return self.mechanism.errors
 
     def _answered(self, value: Any, variance: Any) -> Answer:
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             half = self.half_width(np.sqrt(variance), confidence)
             return ConfidenceInterval(value - half, value + half)
 
@@ -241,7 +241,7 @@ class TableAnswers(ABC):
         """The variance of each of the counts, in squared users."""
         return self._of_each.variance
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Intervals that each hold the true count of a cell with about this probability or more.
 
         Between a single noise and the sum of many, the answers' errors lie between Laplace and

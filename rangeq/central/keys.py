@@ -241,7 +241,7 @@ class KeyRule(ABC):
         """
         return numbers / self.unit - self.shift
 
-    def interval(self, numbers: Integers, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, numbers: Integers, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Return intervals for the users of keys that were kept, given that they were.
 
         Of all keys with as many users that are kept, as many intervals hold as said, or more.

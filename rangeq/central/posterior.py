@@ -166,7 +166,7 @@ class PosteriorEstimate(TableAnswers):
         except UnknownVariance as unknown:
             reason = str(unknown)
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             if variance is None:
                 low, high = told.interval(confidence)
                 return ConfidenceInterval(self._users * low, self._users * high)

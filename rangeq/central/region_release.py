@@ -327,7 +327,7 @@ class RegionEstimate:
         people = int(self.sizes[numbers].sum())
         estimate = WeightedEstimate(float(chosen @ self.values), coefficients, self.errors, people)
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             low, high = estimate.interval(confidence)
             return ConfidenceInterval(np.array(float(low)), np.array(float(high)))
 

@@ -289,7 +289,7 @@ class KeysEstimate:
         places = np.array([self._places[key] for key in wanted], dtype=np.int64)
         rule, shape = self._released.rule, given.shape
 
-        def interval(confidence: float) -> ConfidenceInterval:
+        def interval(confidence: float) -> ConfidenceInterval[Any]:
             ends = rule.interval(self._numbers[places], confidence)
             return ConfidenceInterval(*(end.reshape(shape) for end in ends))
 

@@ -252,7 +252,7 @@ class Distribution(OfPopulation):
         """The frequencies' variances, shape (domain,); UnknownVariance where none is known."""
         return self._of_each.variance
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Intervals that each cover the true frequency of an item with about this probability.
 
         Parameters

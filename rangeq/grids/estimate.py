@@ -234,7 +234,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
         bootstrap, interval = self._bootstrap, None
         if bootstrap is not None:
 
-            def interval(confidence: float) -> ConfidenceInterval:
+            def interval(confidence: float) -> ConfidenceInterval[Any]:
                 square = bootstrap.squared_error_of_region(places, mask, boxes)
                 drawing = float(self._of_drawing(np.array(value)))
                 # The root mean square of as many replicates stands for a standard error: Student's
@@ -247,7 +247,7 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
 
     def _interval(
         self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
-    ) -> Callable[[float], ConfidenceInterval] | None:
+    ) -> Callable[[float], ConfidenceInterval[Any]] | None:
         """Intervals of answers by confidence; None: normal ones."""
         return None
 
@@ -264,12 +264,12 @@ class ConjunctionEstimate(OfPopulation, AttributeQuantiles):
 
     def _simulated(
         self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
-    ) -> Callable[[float], ConfidenceInterval] | None:
+    ) -> Callable[[float], ConfidenceInterval[Any]] | None:
         """Intervals by the bootstrap, by confidence; None where there is none."""
         if self._bootstrap is None:
             return None
 
-        def within(confidence: float) -> ConfidenceInterval:
+        def within(confidence: float) -> ConfidenceInterval[Any]:
             ends = self._bootstrapped(places, boxes, confidence)
             return ConfidenceInterval(*(end.reshape(shape) for end in ends))
 

@@ -317,7 +317,7 @@ class SetEstimate(OfPopulation):
         """The variances of the frequencies: shape (domain,)."""
         return self.answer(np.arange(self._slots.domain)).variance
 
-    def interval(self, confidence: float = 0.95) -> ConfidenceInterval:
+    def interval(self, confidence: float = 0.95) -> ConfidenceInterval[Floats]:
         """Intervals that each cover the true frequency of an item with about this probability.
 
         Parameters

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -234,11 +234,11 @@ class HIOEstimate(ConjunctionEstimate):
 
     def _simulated(
         self, places: Sequence[int], boxes: Boxes, shape: tuple[int, ...]
-    ) -> Callable[[float], ConfidenceInterval]:
+    ) -> Callable[[float], ConfidenceInterval[Any]]:
         """Return normal intervals: the noise of the sum's cells, and users as a sample."""
         # Nothing is known where nobody reported on a level
 
-        def within(confidence: float) -> ConfidenceInterval:
+        def within(confidence: float) -> ConfidenceInterval[Any]:
             quantile = normal_quantile(confidence)
             middle, squares = np.zeros(len(boxes[0][0])), np.zeros(len(boxes[0][0]))
             for left, right in boxes:

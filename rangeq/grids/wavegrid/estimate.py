@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -203,8 +204,8 @@ class WaveEstimate(ConjunctionEstimate):
 
     def _interval(
         self, places: Sequence[int], left: Items, right: Items, shape: tuple[int, ...]
-    ) -> Callable[[float], ConfidenceInterval]:
-        def within(confidence: float) -> ConfidenceInterval:
+    ) -> Callable[[float], ConfidenceInterval[Any]]:
+        def within(confidence: float) -> ConfidenceInterval[Any]:
             errors = np.sqrt(self.predicted_error(places, left, right).total)
             half = normal_quantile(confidence) * errors
             middle = self.answers(places, left, right) if self.reports else np.full(half.shape, 0.5)
@@ -255,7 +256,7 @@ class WaveEstimate(ConjunctionEstimate):
         variance = max(variance, 0.0) + value * (1 - value) / self.reports
         variance += float(self._of_drawing(np.array(value)))
 
-        def within(confidence: float) -> ConfidenceInterval:
+        def within(confidence: float) -> ConfidenceInterval[Any]:
             half = normal_quantile(confidence) * math.sqrt(variance)
             ends = max(value - half, 0.0), min(value + half, 1.0)
             return ConfidenceInterval(*ends)

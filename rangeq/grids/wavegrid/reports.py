@@ -190,7 +190,7 @@ class ReportsAlone:
         shape: tuple[int, ...],
         drawing: Callable[[Floats], Any],
         confidence: float,
-    ) -> ConfidenceInterval:
+    ) -> ConfidenceInterval[Floats]:
         """Return intervals of answers about one attribute, or about two.
 
         Their ends are NaN where nobody was asked about the pair. `drawing` is the variance that

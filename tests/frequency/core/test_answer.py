@@ -158,7 +158,7 @@ def test_one_answer_is_in_numbers_of_python(protocol: Any, where: Any) -> None:
 
 
 def test_intervals_may_be_known_where_the_variance_is_not() -> None:
-    def within(confidence: float) -> ConfidenceInterval:
+    def within(confidence: float) -> ConfidenceInterval[Any]:
         return ConfidenceInterval(np.array([0.5 - confidence / 2]), np.array([0.5]))
 
     told = Answer(np.array([0.5]), None, "ends lie inside bins", within)
