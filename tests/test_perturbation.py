@@ -57,9 +57,7 @@ def test_results_are_off_by_little_and_the_same_again(functions) -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(5, 7)), rng.normal(size=(7, 4))
     square = x @ x.T
-    calls = {
-        "product": (x, y), "summed": (x, y), "solved": (square, square[0]), "eigen": (square,)
-    }  # fmt: skip
+    calls = {"product": (x, y), "summed": (x, y), "solved": (square, square[0])}
     for name, given in calls.items():
         with perturbation.perturbed(None):
             plain = np.concatenate([np.ravel(part) for part in functions[name](*given)])
@@ -74,6 +72,23 @@ def test_results_are_off_by_little_and_the_same_again(functions) -> None:
         assert 0.2e-13 < np.abs(ratio).max() < 1.01e-13, name
         assert (first == again).all()
         assert (first != other).any()
+
+
+def test_eigenvectors_are_others_where_processors_choose_them(functions) -> None:
+    x = np.random.default_rng(3).normal(size=(5, 2))
+    # Three eigenvalues are 1
+    matrix = np.stack([np.eye(5) + x @ x.T, np.diag([1.0, 2, 3, 4, 5])])
+    plain = functions["eigen"](matrix)
+    with perturbation.perturbed(1):
+        found, again = functions["eigen"](matrix), functions["eigen"](matrix)
+    np.testing.assert_array_equal(found[1], again[1])
+    np.testing.assert_allclose(found[0], plain[0], rtol=1e-12)
+    same = found[1] * found[0][:, None] @ found[1].transpose(0, 2, 1)
+    np.testing.assert_allclose(same, matrix, atol=1e-11)
+    cosines = np.abs((found[1] * plain[1]).sum(axis=1))
+    assert (cosines[0, :3] < 0.999).any()
+    np.testing.assert_allclose([*cosines[0, 3:], *cosines[1]], 1, rtol=1e-11)
+    assert (found[1][1] == -plain[1][1]).any()  # a sign, up to 1e-13 on what is not 0
 
 
 def test_whole_numbers_stay_exact_and_symmetric_matrices_symmetric(functions) -> None:
