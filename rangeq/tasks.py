@@ -339,6 +339,15 @@ class Conjunctions(Task):
     baseline = _SYSTEMS[-1]
 
     @property
+    def advice(self) -> str:  # type: ignore[override]
+        if len(self.domain) < 3:
+            return ""
+        return (
+            "answers about more than two attributes together rest on the dependence of pairs, and"
+            " may miss by far where a small group is unlike all others: plan marginals for these"
+        )
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._made(1.0, 10**6))
 

@@ -107,7 +107,7 @@ def entry(claim: Claim, found: Outcome, row: Row) -> str:
         ("By", f"`{claim.by}`" if claim.by else ""),
         ("Tolerance", claim.tolerance),
         ("Seed", claim.seed),
-        ("Remarks", found.remarks),
+        ("Remarks", found.remarks.strip()),
     ]
     lines = [f"## {claim.place}", "", f"{claim.shows}: **{verdict_of(row)}**"]
     lines += ["", "<details><summary>what was computed</summary>", ""]

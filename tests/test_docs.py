@@ -331,16 +331,21 @@ def test_commands_of_the_page_on_tables_run(
 
 
 def test_every_command_has_its_place() -> None:
-    (choices,) = (one.choices for one in parser([])._actions if isinstance(one.choices, dict))
-    headings = [
-        name
-        for page, path in PAGES.items()
-        if page.startswith("commands/")
-        for name in re.findall(
-            "^## mechdesign (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE
-        )
-    ]
+    commands: Any
+    (commands,) = (one for one in parser([])._actions if isinstance(one.choices, dict))
+    choices, text = (
+        commands.choices,
+        "".join(
+            path.read_text(encoding="utf-8")
+            for page, path in PAGES.items()
+            if page.startswith("commands/")
+        ),
+    )
+    headings = re.findall("^## mechdesign (.*)$", text, re.MULTILINE)
     assert sorted(headings) == sorted(choices)
+    for command in commands._get_subactions():  # what --help lists
+        told = f"{command.help[0].upper()}{command.help[1:]}."
+        assert f"## mechdesign {command.dest}\n\n{told}\n" in text
     table = PAGES["commands.md"].read_text(encoding="utf-8")
     assert [name for name in choices if f"`{name}`" not in table] == []
 

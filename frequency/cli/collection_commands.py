@@ -255,8 +255,8 @@ def _account(schema: Schema, written: int, tally: Counter[str]) -> Iterator[str]
         yield f"left out, since a value is missing: {skipped} rows"
     clipped = [attribute.name for attribute in schema if attribute.outside == "clip"]
     if clipped:
-        counts = listed(f"{name} {tally[name]}" for name in clipped)
-        yield f"clipped, since they are outside: {counts}"
+        counts = [f"{tally[name]} of {name}" for name in clipped if tally[name]]
+        yield f"clipped, since they are outside: {listed(counts) if counts else 'none'}"
 
 
 @contextmanager

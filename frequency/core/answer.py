@@ -63,6 +63,7 @@ class Answer:
     _unknown: str = ""
     _interval: Callable[[float], ConfidenceInterval[Any]] | None = None
     _for_each: Callable[[float], ConfidenceInterval[Any]] | None = None
+    _average: bool = False
 
     def __post_init__(self) -> None:
         for name in ("value", "_variance"):  # NumPy's scalars would be printed as such
@@ -118,20 +119,14 @@ class Answer:
         return ConfidenceInterval(plain(middle - half), plain(middle + half))
 
     @property
+    def holds_on_average(self) -> bool:
+        """Whether its only interval is of a model, and holds on average over questions."""
+        return self._average
+
+    @property
     def has_model(self) -> bool:
         """Whether it has a shorter interval, of a model, for ``on_average``."""
         return self._for_each is not None
-
-    @property
-    def rests_on_model(self) -> bool:
-        """Whether the reports alone leave more than three times what the model does.
-
-        Of several questions: for one of them.
-        """
-        if self._for_each is None:
-            return False
-        (low, high), (inner_low, inner_high) = self.interval(), self.interval(on_average=True)
-        return bool(np.any(np.subtract(high, low) > 3 * np.subtract(inner_high, inner_low)))
 
     def __iter__(self) -> Iterator[Any]:
         yield self.value
@@ -140,6 +135,11 @@ class Answer:
     def __repr__(self) -> str:
         known = "unknown" if self._variance is None else repr(self._variance)
         return f"Answer(value={self.value!r}, variance={known})"
+
+
+def on_average(told: Answer) -> Answer:
+    """The answer of a model, of which the reports alone tell no interval."""
+    return replace(told, _average=True)
 
 
 def cut(told: Answer, least: Any, most: Any) -> Answer:

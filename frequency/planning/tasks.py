@@ -123,7 +123,7 @@ class Frequencies(Task):
         "D items, q values of a hash or of a field's element, s of them accepted, n reports"
     )
     described: ClassVar[str] = "docs/protocols/oracles"
-    postprocessing: ClassVar[str] = (
+    advice: ClassVar[str] = (
         "errors are those of unbiased estimates; frequency.postprocess.empirical_bayes makes them a"
         " distribution, with lower errors on nearly all data"
     )
@@ -348,7 +348,7 @@ class Marginals(Task):
         "error is that of consistent marginals; raw: of estimates as they are; fitted: of"
         " estimate.fitted(), root mean square on even, skewed, dependent and rare records"
     )
-    postprocessing: ClassVar[str] = (
+    advice: ClassVar[str] = (
         "estimate.fitted() has the least errors, and intervals that hold on average over cells;"
         " those of unbiased estimates hold for each cell; where no report tells of all attributes"
         " of a marginal, CALM, unless fitted, assumes maximum entropy, and its intervals leave out"

@@ -32,6 +32,8 @@ Outside: TypeAlias = Literal["refuse", "clip", "item"]
 MISSING, OUTSIDE = "missing", "outside"  #: The labels of the items that the policies ``item`` add.
 
 FRACTION = "fraction of the users"  #: The measure of answers, if users reported.
+#: The measures of a curator's counts: of users, or of rows where one user has several.
+COUNTED = ("users", "rows")
 
 #: The numbers in the place of an item: a missing value, and one outside of the attribute's.
 ABSENT, BELOW, ABOVE, UNKNOWN = -1, -2, -3, -4

@@ -23,7 +23,7 @@ from frequency.core import (
     plain,
 )
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import FRACTION, MISSING, ItemAttribute, Span
+from frequency.schema.attribute import COUNTED, FRACTION, MISSING, ItemAttribute, Span
 from frequency.schema.numeric import Numeric, Ordered
 from frequency.schema.schema import Schema
 from mechdesign.base import Between, Floats, Integers, printable, untaken
@@ -51,11 +51,16 @@ class SurveyEstimate:
     estimate : object
         Of `frequency` or `rangeq`: what answers questions about their items.
     measure : str, default "fraction of the users"
-        What answers are: of a curator's release "users".
+        What answers are: of a curator's release "users", or "rows" where a user has several.
     """
 
     def __init__(self, schema: Schema, estimate: Any, measure: str = FRACTION) -> None:
         self.schema, self.estimate, self.measure = schema, estimate, measure
+
+    @property
+    def unit_of_shares(self) -> str:
+        """What answers are in `shares`."""
+        return FRACTION.replace("users", self.measure) if self.measure in COUNTED else FRACTION
 
     #: The attributes of whose values only sums and means are known.
     numbers: tuple[str, ...] = ()
@@ -154,11 +159,13 @@ class SurveyEstimate:
         ValueError
             The estimated number of users is not above 0.
         """
-        if self.measure != "users":
+        if self.measure not in COUNTED:
             return answer
         everybody = self._of_items({0: Between(0, self.schema.attributes[0].size - 1)})
         if not everybody.value > 0:
-            raise ValueError("by the estimate there are no users: there are no shares of them")
+            raise ValueError(
+                f"by the estimate there are no {self.measure}: there are no shares of them"
+            )
         share = answer.value / everybody.value
 
         def together(error: Any, of_all: Any) -> Any:
@@ -478,7 +485,7 @@ class SurveyEstimate:
             As for `mean`.
         """
         bins, users = self._weighted(attribute, where)
-        reported = 1.0 if self.measure == "users" else float(self.n)
+        reported = 1.0 if self.measure in COUNTED else float(self.n)
         told = users.total(reported * bins.middles)
         return _widened(told, reported * float(bins.halves @ np.clip(users.counts, 0, None)))
 
@@ -543,7 +550,7 @@ class SurveyEstimate:
 
     @property
     def _total(self) -> float:
-        return 1.0 if self.measure != "users" else float(self.estimate.n)
+        return float(self.estimate.n) if self.measure in COUNTED else 1.0
 
     def _ordered(self, attribute: str | None) -> tuple[int, Ordered]:
         """The place of an attribute with an order, of an estimate that has quantiles."""
@@ -672,7 +679,8 @@ class SurveyEstimate:
         Returns
         -------
         dict of str to list
-            For each attribute the labels; then "frequency" or "users", "standard error", "low" and
+            For each attribute the labels; then "frequency" or what is counted ("users", "rows"),
+            "standard error", "low" and
             "high": None where they are not known. Where an attribute has such a name, that of the
             result ends in " (result)".
 
@@ -694,7 +702,7 @@ class SurveyEstimate:
             error = np.sqrt(np.asarray(answer.variance)).ravel().tolist()
         with suppress(UnknownVariance):
             low, high = (np.asarray(end).ravel().tolist() for end in answer.interval(confidence))
-        what = "users" if self.measure == "users" else "frequency"
+        what = self.measure if self.measure in COUNTED else "frequency"
         results: dict[str, list[Any]] = {
             what: value.tolist(),
             "standard error": error,

@@ -25,7 +25,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 
 from frequency.core import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
-from frequency.schema.attribute import FRACTION, Attribute, ItemAttribute
+from frequency.schema.attribute import COUNTED, Attribute, ItemAttribute
 from frequency.schema.numeric import Numeric, Ordered, Ordinal
 from frequency.schema.plot import (
     MOST_NAMES,
@@ -602,7 +602,7 @@ class _Source(NamedTuple):
 
     @property
     def measure(self) -> str:
-        return FRACTION if self.shares else self.estimate.measure
+        return self.estimate.unit_of_shares if self.shares else self.estimate.measure
 
     def told(self, answer: Answer) -> Answer:
         """An answer of the estimate in this measure."""
@@ -616,7 +616,7 @@ def _cdf(source: _Source, one: Ordered, cells: Floats, confidence: float) -> Fig
     answer = source.told(estimate.answer({one.name: Between(None, last)}))
     around = _around(answer, confidence)
     values = np.asarray(answer.value, dtype=np.float64)
-    whole = float(estimate.n) if source.measure == "users" else 1.0
+    whole = float(estimate.n) if source.measure in COUNTED else 1.0
     if one.extra:  # deciles are of those who have a value
         whole = float(np.clip(values[-1], 0.0, whole))
     levels = np.arange(1, 10) / 10
@@ -692,8 +692,9 @@ def _besides(one: ItemAttribute, cells: Floats, measure: str) -> str:
 
 def _amount(value: float, measure: str) -> str:
     """Return how many users that are, or what part of them."""
-    factor, unit = (1, " users") if measure == "users" else (100, "% of the users")
-    return f"{rounded(factor * value)}{unit}"
+    if measure in COUNTED:
+        return f"{rounded(value)} {measure}"
+    return f"{rounded(100 * value)}{measure.replace('fraction', '%')}"
 
 
 def _remarks(*texts: str) -> str:

@@ -277,7 +277,7 @@ class Plan:
             bound = ""
         errors = task.other_errors_are if self.best.other_errors else ""
         candidates = f"candidates: {task.described}" if task.described else ""
-        yield from filter(None, (task.postprocessing, errors, bound, task.trusted, candidates))
+        yield from filter(None, (task.advice, errors, bound, task.trusted, candidates))
 
 
 def _error(value: float, unknown: str = "unknown") -> str:

@@ -121,8 +121,8 @@ class Task(ABC):
 
     other_errors_are: ClassVar[str] = ""  #: The meaning of the names of `other_errors`.
 
-    #: The recommended post-processing, in a sentence; empty where nothing is recommended.
-    postprocessing: ClassVar[str] = ""
+    #: What is recommended, or to be known before, in a sentence; empty where nothing is.
+    advice: ClassVar[str] = ""
 
     #: The page of the documentation that describes the task's own candidates, in words, if any.
     described: ClassVar[str] = ""

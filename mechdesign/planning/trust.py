@@ -189,7 +189,7 @@ class ByShuffler(_Promised):
         set_fields(
             self,
             symbols=asked.symbols,
-            postprocessing=asked.postprocessing,
+            advice=asked.advice,
             described=asked.described,
             one_population=asked.one_population,
         )

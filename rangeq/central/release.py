@@ -364,7 +364,8 @@ class ReleasedEstimate(SurveyEstimate):
     def __init__(
         self, schema: Schema, estimate: CentralEstimate, measure: str, rows: int = 0
     ) -> None:
-        super().__init__(schema, estimate, measure)
+        several = measure == "users" and rows > 1
+        super().__init__(schema, estimate, "rows" if several else measure)
         self._rows = rows
 
     def caveats(self, several: bool = False) -> tuple[str, ...]:
@@ -372,9 +373,19 @@ class ReleasedEstimate(SurveyEstimate):
         if self.measure == "values":
             among = ", in several groups in each" if len(self.schema) > 1 else ""
             return (*own, f"Different values are counted{among}, and not users.")
-        if self._rows < 2:
+        if self._rows == 1:
+            only = (
+                "Of each person one row is counted, drawn among those that the person has: numbers"
+                " of rows are larger."
+            )
+            return (*own, only)
+        if not self._rows:
             return own
-        return (*own, f"Rows are counted, not people: of each person up to {self._rows} rows.")
+        most = (
+            f"Rows are counted, not people: of each person up to {self._rows} rows. Where people"
+            " have more, the others are left out, and numbers of all rows are larger."
+        )
+        return (*own, most)
 
     def _deviations(self, confidence: float) -> float:
         return self.estimate.deviations(confidence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from itertools import combinations, islice, product, repeat
@@ -15,9 +15,9 @@ import numpy as np
 from frequency.core import Answer, difference, place_of, plain, ratio
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate, least_squares
-from frequency.schema.attribute import FRACTION, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
+from frequency.schema.attribute import COUNTED, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
 from frequency.schema.column import number_of
-from mechdesign.base import aligned, comma_separated, listed, printable, shown
+from mechdesign.base import aligned, comma_separated, listed, printable, shown, untaken
 from rangeq.central import ReleasedQuantiles, UnanswerableQuery
 from rangeq.cli.where_text import where_of
 
@@ -40,6 +40,7 @@ class AskedText(NamedTuple):
     names: tuple[str, ...] = ()  # of "marginal": the attributes, instead of a text
     group: str = ""  # of one question for each label of an attribute: the label
     of: str = ""  # and the question without it
+    cell: Mapping[str, str] = {}  # the label of each attribute that it is one of
 
     @property
     def question(self) -> str:
@@ -72,7 +73,10 @@ def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) 
         where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
         if text:
             where = f"{' and ' if one.kind == 'where' or ' where ' in text else ' where '}{where}"
-        groups.append(AskedText(one.kind, f"{text}{where}", group=", ".join(group), of=text))
+        cell = dict(zip(names, group, strict=True))
+        groups.append(
+            AskedText(one.kind, f"{text}{where}", group=", ".join(group), of=text, cell=cell)
+        )
     return groups
 
 
@@ -111,6 +115,11 @@ class EstimateSource(NamedTuple):
         """The number of users: whole if they reported, else an estimate, if any."""
         return None if self.estimate.measure == "values" else self.estimate.n
 
+    @property
+    def counted(self) -> str:
+        """What n is a number of."""
+        return self.estimate.measure if self.estimate.measure in COUNTED else "users"
+
     def answers(self, asked: Sequence[AskedText]) -> list[AnswerRow]:
         """The answers to questions, in their order."""
         quantiles = iter(
@@ -119,13 +128,14 @@ class EstimateSource(NamedTuple):
         rows: list[AnswerRow] = []
         for question in asked:
             if question.kind == "quantile":
-                rows.append(next(quantiles))
+                rows.append(next(quantiles)._replace(cell=question.cell))
             elif question.kind == "line":
                 rows += self._line(question.text)
             elif question.kind == "marginal":
                 rows += self._cells(question)
             else:
-                rows.append(self._row(question.question, self._single(question)))
+                row = self._row(question.question, self._single(question))
+                rows.append(row._replace(cell=question.cell))
         return rows
 
     def usual(self) -> list[AskedText]:
@@ -170,19 +180,12 @@ class EstimateSource(NamedTuple):
         if all(row.low is None for row in rows):
             notes = [f"{self.name} knows no error of these answers: they have no intervals."]
         else:
-            held = f"{100 * self.confidence:.12g}%"
-            notes = [
-                f"Each interval holds the truth with a probability of about {held}, by itself."
-            ]
-            if self.on_average:
-                notes = [
-                    f"About {held} of the intervals of many questions hold the truth; where"
-                    " something is unusual, as at a peak or a step, fewer do."
-                ]
-            if any(row.modelled for row in rows):
+            notes = self._coverage(rows)
+            if any(row.inner is not None for row in rows):
                 notes.append(
-                    "Where the standard error is less than a third of what the interval says, the"
-                    " answer rests on a model: reports alone leave more open."
+                    "Values and standard errors are of a model of all reports. Intervals are of the"
+                    " reports alone: they are longer where these leave more open, and may end at"
+                    " the value."
                 )
             if any(row.low is None for row in rows):
                 notes.append("Where there is none, the error is not known.")
@@ -229,6 +232,20 @@ class EstimateSource(NamedTuple):
             notes.append(SEEDED)
         return notes
 
+    def _coverage(self, rows: Sequence[AnswerRow]) -> list[str]:
+        """Say for whom the intervals hold."""
+        held = f"{100 * self.confidence:.12g}%"
+        each = f"ach interval holds the truth with a probability of about {held}, by itself."
+        average = (
+            f"bout {held} of the intervals of many questions hold the truth; where something is"
+            " unusual, as at a peak or a step, fewer do."
+        )
+        if self.on_average or all(row.average for row in rows if row.low is not None):
+            return [f"A{average}"]
+        if any(row.average for row in rows):
+            return [f"Of one or two attributes e{each}", f"Of more attributes a{average}"]
+        return [f"E{each}"]
+
     def _unequal(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText]) -> Iterator[str]:
         """Say of which attributes the cells do not add up to all users."""
         left = iter(rows)
@@ -237,7 +254,7 @@ class EstimateSource(NamedTuple):
             sizes = [len(self.estimate.item_labels(name)) for name in names]
             number = 3 if one.kind == "line" else math.prod(sizes)
             taken = [row.value for row in islice(left, number)]
-            if not names or self._unit != FRACTION or self.found is not None:
+            if not names or self._unit != self.estimate.unit_of_shares or self.found is not None:
                 continue
             if abs((whole := sum(taken)) - 1) >= 0.005:
                 yield (
@@ -274,11 +291,11 @@ class EstimateSource(NamedTuple):
 
     def _row(self, question: str, told: _Told) -> AnswerRow:
         value, error, low, high = self._numbers_of(told.answer)
-        modelled, inner = False, None
+        inner = None
         if told.answer.has_model and not self.on_average:
-            modelled = told.answer.rests_on_model
             inner = tuple(told.answer.interval(self.confidence, on_average=True))
-        return AnswerRow(question, value, error, low, high, told.unit, told.within, modelled, inner)
+        average = told.answer.holds_on_average
+        return AnswerRow(question, value, error, low, high, told.unit, told.within, inner, average)
 
     def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
@@ -375,7 +392,7 @@ class EstimateSource(NamedTuple):
 
     @property
     def _unit(self) -> str:
-        return FRACTION if self.shares else self.estimate.measure
+        return self.estimate.unit_of_shares if self.shares else self.estimate.measure
 
     def _scaled(self, answer: Answer) -> Answer:
         """An answer in users, in fractions of them if these are asked for."""
@@ -468,18 +485,23 @@ class EstimateSource(NamedTuple):
     def _cells(self, one: AskedText) -> Iterator[AnswerRow]:
         names = self._names(one)
         try:
-            answer = self.estimate.cells(names)
+            answer = self._scaled(self.estimate.cells(names))
         except ValueError as refusal:
             raise self._advised(refusal, names) from None
         columns = [
             [None] * np.size(answer.value) if number is None else np.ravel(number).tolist()
-            for number in self._numbers_of(self._scaled(answer))
+            for number in self._numbers_of(answer)
         ]
+        inner: Iterable[Any] = repeat(None)
+        if answer.has_model and not self.on_average:
+            ends = answer.interval(self.confidence, on_average=True)
+            inner = zip(*(np.ravel(end).tolist() for end in ends), strict=True)
         labels = product(*map(self.estimate.item_labels, names))
-        for values, value, error, low, high in zip(labels, *columns, strict=True):
-            pairs = zip(names, values, strict=True)
-            question = " and ".join(f"{name} {label}" for name, label in pairs)
-            yield AnswerRow(question, value, error, low, high, self._unit)
+        for values, value, error, low, high, ends in zip(labels, *columns, inner, strict=False):
+            cell = dict(zip(names, map(str, values), strict=True))
+            question = " and ".join(f"{name} {label}" for name, label in cell.items())
+            row = AnswerRow(question, value, error, low, high, self._unit, inner=ends, cell=cell)
+            yield row._replace(average=answer.holds_on_average)
 
     def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
         """The message, and of what does not follow what answers it all the same."""
@@ -498,6 +520,7 @@ class QuantileSource(NamedTuple):
     """Quantiles that a curator released, and nothing else."""
 
     released: ReleasedQuantiles
+    counted: str = "users"  # what n would be a number of
 
     @property
     def n(self) -> None:
@@ -590,8 +613,9 @@ class AnswerRow(NamedTuple):
     high: Any
     unit: str  # of the value, such as "fraction of the users" or "years"
     interpolated: bool = False  # whether users are taken to be even within bins
-    modelled: bool = False  # whether it rests on a model: see `Answer.rests_on_model`
     inner: tuple[Any, Any] | None = None  # of a model, the interval that holds on average
+    average: bool = False  # whether its only interval is that: see `Answer.holds_on_average`
+    cell: Mapping[str, str] = {}  # of one of the cells of some attributes, their labels
 
 
 class AnswerList(NamedTuple):
@@ -601,15 +625,16 @@ class AnswerList(NamedTuple):
     n: float | None  # of users who reported; of a release an estimate, if it has one
     confidence: float  # of each interval by itself
     notes: Sequence[str]  # what is to be known of them, in sentences
+    counted: str = "users"  # what n is a number of
 
     @property
     def reported(self) -> str:
-        """The number of users, in words."""
+        """The number of users, or of rows, in words."""
         if self.n is None:
-            return "the number of users was not released"
+            return f"the number of {self.counted} was not released"
         if isinstance(self.n, int):
             return f"{self.n} user{'s' * (self.n != 1)} reported"
-        return f"about {max(self.n, 0):.0f} users"  # noise may make it negative
+        return f"about {max(self.n, 0):.0f} {self.counted}"  # noise may make it negative
 
     @staticmethod
     def words(row: AnswerRow) -> list[str]:
@@ -618,7 +643,15 @@ class AnswerList(NamedTuple):
 
     def csv(self, spreadsheet: bool = False) -> str:
         """A line for each answer, empty where something is not known."""
-        rows = [HEADINGS, *(map(_cell, row[: len(HEADINGS)]) for row in self.rows)]
+        # The labels of a cell behind, each in the column of its attribute
+        names = list(dict.fromkeys(name for row in self.rows for name in row.cell))
+        rows = [
+            [*(untaken(heading, names) for heading in HEADINGS), *names],
+            *(
+                [*map(_cell, row[: len(HEADINGS)]), *(row.cell.get(name, "") for name in names)]
+                for row in self.rows
+            ),
+        ]
         return comma_separated(rows, spreadsheet=spreadsheet)
 
     def json(self) -> str:
@@ -629,7 +662,13 @@ class AnswerList(NamedTuple):
             "n": self.n,
             "confidence": self.confidence,
             "notes": list(self.notes),
-            "answers": [dict(zip(HEADINGS, map(_known, row), strict=False)) for row in self.rows],
+            "answers": [
+                {
+                    **dict(zip(HEADINGS, map(_known, row), strict=False)),
+                    **({"cell": dict(row.cell)} if row.cell else {}),
+                }
+                for row in self.rows
+            ],
         }
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
 

@@ -144,6 +144,7 @@ class TableSource(NamedTuple):
 
     released: Any  # with `questions`, `answer` and `statement`
     confidence: float  # of each interval by itself, in (0, 1)
+    counted: str = "people"  # what n would be a number of
 
     @property
     def n(self) -> None:

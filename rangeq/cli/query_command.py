@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from frequency.cli.protocol_commands import CHAIN
 from frequency.marginals.estimate import MarginalEstimate
@@ -74,7 +76,8 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     --line LINE [line, repeated, as asked]  the least squares line of a numeric attribute on another
         one, such as "income on age", and the correlation
     --by NAME [repeated]  ask every --where, --quantile, --mean, .. for each label of an attribute,
-        of several for each combination, and let --plot compare the answers
+        of several for each combination, and let --plot compare the answers; without a question: how
+        many have each
     --difference LABEL  with --by: by how much every other label's answer is larger than that of
         this one, with intervals: where 0 is in none, one of the two is larger
     --ratio LABEL  with --by: how many times it is that of this one
@@ -117,8 +120,11 @@ def run_query(options: argparse.Namespace) -> None:
     if options.out is not None and options.out.name.lower().endswith(ENDINGS):
         _publish(options, source)
         return
+    if options.by and not (options.asked or options.difference or options.ratio):
+        # A question of each combination of labels is how many there are
+        options.asked, options.by = [AskedText("marginal", "", tuple(options.by))], []
     asked, rows = _answered(options, source)
-    answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked))
+    answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked), source.counted)
     kind = options.kind and options.kind.replace("-", " ")
     figure = None
     if options.plot is not None and options.by:
@@ -130,7 +136,7 @@ def run_query(options: argparse.Namespace) -> None:
         groups = [one.group for one in asked]
         figure = compared(title, groups, rows, confidence, as_given=ordered)
     elif options.plot is not None:
-        figure = source.picture(options.asked, kind)
+        figure = _picture(options, source, rows, kind)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:
@@ -151,6 +157,21 @@ def run_query(options: argparse.Namespace) -> None:
         print(answers._replace(rows=safe).csv(), end="")
     for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
+
+
+def _picture(
+    options: argparse.Namespace, source: Source, rows: Sequence[AnswerRow], kind: str | None
+) -> Any:
+    """The picture of the attributes asked about; of the answers, where these have none."""
+    try:
+        return source.picture(options.asked, kind)
+    except ValueError:
+        if kind is not None or not options.asked or len({row.unit for row in rows}) > 1:
+            raise
+        with suppress(ValueError):
+            labels = [row.question for row in rows]
+            return compared("answers", labels, rows, confidence_of(options), as_given=True)
+        raise
 
 
 def _publish(options: argparse.Namespace, source: Source) -> None:

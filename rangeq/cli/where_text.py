@@ -114,6 +114,8 @@ def _after(name: str, text: str) -> Iterator[str]:
         rest = given[len(name) :]
         if rest[:1].isspace():
             yield rest[1:]
+        if rest[:1] in ("<", ">"):  # of which it is said how a range is asked for
+            yield rest
         if rest.lstrip()[:1] == "=":
             yield rest.lstrip()[1:]
         if rest.lstrip()[:2] == "==":

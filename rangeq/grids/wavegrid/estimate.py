@@ -18,6 +18,7 @@ from frequency.core import (
     ConfidenceInterval,
     by_model,
     normal_quantile,
+    on_average,
     place_along,
 )
 from frequency.exceptions import InvalidQuestion
@@ -102,10 +103,10 @@ class WaveEstimate(ConjunctionEstimate):
     def caveats(self, several: bool) -> tuple[str, ...]:
         """Return what is to be known of answers: see `SurveyEstimate.caveats`."""
         independence = (
-            "Answers about several attributes are drawn towards independence: of a small group in"
-            " which they depend on each other as they do nowhere else, such as students who are all"
-            " young, values and intervals on average may miss the truth by far, and those of more"
-            " than two attributes. Marginals ask about these."
+            "Answers about several attributes are drawn towards independence. Where a small group"
+            " is unlike all others, such as students who are all young, values may miss the truth"
+            " by far. So may intervals that hold on average, which all about more than two"
+            " attributes do: for such questions collect marginals."
         )
         return (independence,) if several else ()
 
@@ -138,7 +139,9 @@ class WaveEstimate(ConjunctionEstimate):
             for condition in asked
             if condition.first.ndim or condition.size < sizes[condition.place]
         )
-        if reports is None or not 1 <= len(limited) <= 2:
+        if len(limited) > 2:
+            return on_average(told)
+        if reports is None or not limited:
             return told
         each = partial(reports.interval, limited, shape, self._of_drawing)
         return by_model(told, Answer(told.value, _interval=each))

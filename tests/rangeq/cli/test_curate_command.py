@@ -651,6 +651,26 @@ def test_rows_of_a_person_are_released_and_taken_as_a_limit(curate):
     assert loaded("a.release").rows == most
 
 
+@pytest.mark.parametrize("rows", [None, 1, 3])
+def test_answers_say_whether_they_are_of_rows_or_of_people(curate, capsys, rows):
+    people(600).assign(who=np.arange(600) % 100).to_csv("people.csv", index=False)
+    given = [] if rows is None else ["--person", "who", "--max-rows", rows]
+    assert curate(*given)[0] == 0
+    assert main(["query", "a.release", "--where", "age 30:", "--table"]) == 0
+    head, _, row, *notes = capsys.readouterr().out.splitlines()
+    unit = "rows" if rows == 3 else "users"
+    assert head.startswith("about ")
+    assert head.endswith(f" {unit}")
+    assert row.endswith(f" {unit}")
+    assert ("of each person up to 3 rows. Where people have more" in " ".join(notes)) == (rows == 3)
+    assert ("Of each person one row is counted" in " ".join(notes)) == (rows == 1)
+    assert main(["query", "a.release", "--where", "age 30:", "--shares", "--table"]) == 0
+    assert f"fraction of the {unit}\n" in capsys.readouterr().out
+    estimate = loaded("a.release").estimate
+    assert unit in estimate.columns(["age"])
+    assert estimate.plot(["age"]).axes[0].get_ylabel().startswith(unit)
+
+
 @pytest.mark.parametrize("promise", [["--rho", "0.5"], ["--delta", "1e-6"], []])
 def test_groups_of_a_person_are_limited(curate, promise):
     table = visits()

@@ -75,8 +75,8 @@ def run(capsys, *arguments):
 
 def table(text):
     rows = list(csv.reader(io.StringIO(text)))
-    assert rows[0] == HEADINGS
-    return {row[0]: row[1:] for row in rows[1:]}
+    assert rows[0][: len(HEADINGS)] == HEADINGS
+    return {row[0]: row[1 : len(HEADINGS)] for row in rows[1:]}
 
 
 def values(text):
@@ -1129,7 +1129,53 @@ def test_a_question_is_asked_of_each_label(towns, capsys, question):
     code, out, _ = run(capsys, "query", "towns.release", *question, "--by", "town")
     assert code == 0
     each = [part for name in labels for part in (question[0], f"{question[1]}{joint}town {name}")]
-    assert run(capsys, "query", "towns.release", *each)[:2] == (0, out)
+    plain = list(csv.reader(io.StringIO(run(capsys, "query", "towns.release", *each)[1])))
+    # With a column of the labels behind
+    assert list(csv.reader(io.StringIO(out))) == [
+        [*row, label] for row, label in zip(plain, ["town", *labels], strict=True)
+    ]
+
+
+def test_intervals_of_three_attributes_hold_on_average_and_say_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    sizes = {"a": 40, "b": 40, "c": 8}
+    protocol = rangeq.grids.WaveGrid(sizes, 2.0, 2000)
+    records = np.stack([rng.integers(0, size, 2000) for size in sizes.values()], axis=1)
+    save_protocol("protocol.json", protocol)
+    save_aggregate("all.ldp", protocol.aggregate(protocol.privatize(records, rng)))
+    of_three, of_two = ["--where", "a 9: and b :30 and c 3:"], ["--where", "a 9: and b :30"]
+    each, average = "ach interval holds", "f the intervals of many questions hold"
+    for questions, expected in (
+        (of_two, (True, False)),
+        (of_three, (False, True)),
+        ([*of_two, *of_three], (True, True)),
+        ([*of_two, "--on-average"], (False, True)),
+    ):
+        code, out, _ = run(
+            capsys, "query", "all.ldp", "--protocol", "protocol.json", *questions, "--table"
+        )
+        assert code == 0
+        assert (each in out, average in out) == expected
+        assert ("collect marginals" in out) == (" and " in questions[1])
+    # No mosaic has so many items: the answers are drawn in its place
+    given = ["all.ldp", "--protocol", "protocol.json", *of_three, "--plot", "three.svg"]
+    code, out, err = run(capsys, "query", *given)
+    assert code == 0, err
+    assert len(table(out)) == 1
+    assert "wrote three.svg" in err
+    code, out, err = run(capsys, "query", *given, "--kind", "mosaic", "--force")
+    assert (code, out) == (2, "")
+
+
+def test_groups_without_a_question_are_how_many_have_each_label(towns, capsys):
+    _, labels = towns
+    code, out, _ = run(capsys, "query", "towns.release", "--by", "town")
+    assert (code, out) == run(capsys, "query", "towns.release", "--marginal", "town")[:2]
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["town"] for row in rows] == [*labels]
+    code, out, _ = run(capsys, "query", "towns.release", "--by", "town", "--json")
+    assert [one["cell"]["town"] for one in json.loads(out)["answers"]] == [*labels]
 
 
 def test_groups_are_drawn_in_their_order(towns, capsys):
@@ -1139,7 +1185,6 @@ def test_groups_are_drawn_in_their_order(towns, capsys):
     assert code == 0, err
     assert "wrote by.svg" in err
     for wrong, said in (
-        (["--by", "town"], "--by is for questions"),
         (["--mean", "age", "--by", "city"], "city"),
         (["--mean", "age", "--by", "age"], "about age itself"),
         (["--marginal", "age", "--by", "town"], "--by is for --where"),

@@ -217,6 +217,7 @@ def test_the_values_that_were_found_are_what_there_is():
         ([SEX, AGE], "sex female and sex male", "named twice"),
         ([SEX, AGE], "and", "a condition begins with"),
         ([SEX, AGE], "age", "a condition begins with"),
+        ([SEX, AGE], "age>65", "age is asked for by ranges that include their ends"),
         ([SEX, AGE], "age =", "age is an integer"),
         ([SEX, AGE], " and ".join(["age 3"] * 300), "there are 300 conditions"),
         ([AGE], ",".join(["3"] * 5000) + ",", "got ''"),

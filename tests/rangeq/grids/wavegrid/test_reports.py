@@ -137,7 +137,7 @@ def test_intervals_hold_at_heaps_and_for_a_group_of_another_kind() -> None:
                 missed[place] += ((shares < low) | (high < shares)).sum()
             low, high = both.interval(on_average=on_average)
             missed[2 + place] += not low <= young <= high
-        assert both.rests_on_model
+        assert both.has_model
     number = np.array([trials * 4 * len(heaps)] * 2 + [trials] * 2)
     told = [at_most(int(m), int(n), 0.05) for m, n in zip(missed, number, strict=True)]
     assert told[0] > FALSE_ALARM
