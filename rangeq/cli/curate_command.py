@@ -129,6 +129,8 @@ _MOST_SENT = 1 << 20  # cells that a process counts in each block
     --rows-per-person MOST [int]  release a --quantile, such as 0.95, of how many rows a person has,
         up to so many
     --save-strategy FILE [.npz]  write the strategy, too
+    --dry-run  read the table and say what would be released, with which errors; nothing is drawn,
+        written or spent
     --ledger FILE [file]  spend epsilon from this ledger, under the name of the file that is written
     --out FILE [.release, required]  the release to write
     """,
@@ -155,19 +157,15 @@ def run_curate(options: argparse.Namespace) -> None:
         raise ValueError("--workers is not for --person and --count-distinct: parts may share some")
     _read_limits(options, kind)
     rng = generator_of(options, "the numbers of this release")
-    released: Any
-    if known is None:
-        released = _rows_per_person(options, ledger, rng)
-        schema = released.schema
-    else:
-        schema = known.project(names)
-        if kind == "count-distinct":
-            released = _distinct(options, schema, ledger, rng)
-        elif kind == "attributes" and any(isinstance(attribute, Text) for attribute in schema):
-            released = _keys(options, schema, ledger, rng)
-        else:
-            released = _numbers(options, schema, sums, ledger, rng)
-    for line in _policies(schema) if known is not None else ():
+    schema = None if known is None else known.project(names)
+    try:
+        released = _drawn(options, kind, schema, sums, ledger, rng)
+    except _DryRun as ready:
+        if sums is not None:
+            say(sums.statement(ready.mechanism))
+        say("dry run: nothing was drawn, written or spent")
+        return
+    for line in () if schema is None else _policies(schema):
         say(line)
     if isinstance(released, ReleasedQuantiles):
         print(released)
@@ -296,6 +294,32 @@ def _most_rows(given: str | None) -> int:
     return whole(int(given or 1), "--max-rows", 1, LARGEST_ROWS)
 
 
+def _drawn(
+    options: argparse.Namespace,
+    kind: str,
+    schema: Schema | None,
+    sums: GroupedSums | None,
+    ledger: Ledger | None,
+    rng: Any,
+) -> Any:
+    """Draw and write a release of a kind; without a schema, of how many rows people have."""
+    if schema is None:
+        return _rows_per_person(options, ledger, rng)
+    if kind == "count-distinct":
+        return _distinct(options, schema, ledger, rng)
+    if kind == "attributes" and any(isinstance(attribute, Text) for attribute in schema):
+        return _keys(options, schema, ledger, rng)
+    return _numbers(options, schema, sums, ledger, rng)
+
+
+class _DryRun(Exception):
+    """All is ready to be drawn, and is not to be."""
+
+    def __init__(self, mechanism: Any) -> None:
+        super().__init__("a dry run")
+        self.mechanism = mechanism
+
+
 def _released(
     options: argparse.Namespace,
     ledger: Ledger | None,
@@ -305,6 +329,8 @@ def _released(
 ) -> Any:
     """Draw a release, write it, and spend what it costs: all of that, or nothing."""
     say(f"mechanism: {mechanism!r}")
+    if options.dry_run:
+        raise _DryRun(mechanism)
     name = options.out.name
     with (
         nullcontext(options.out) if ledger is None else ledger.publishing(cost, name, options.out)

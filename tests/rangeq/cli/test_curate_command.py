@@ -651,6 +651,28 @@ def test_rows_of_a_person_are_released_and_taken_as_a_limit(curate):
     assert loaded("a.release").rows == most
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--attribute", "age"],
+        ["--mean", "income", "--by", "sex"],
+        ["--attribute", "age", "--quantile", "0.5"],
+        ["--count-distinct", "age"],
+        ["--person", "who", "--rows-per-person", "9", "--quantile", "0.9"],
+        ["--attribute", "age", "--strategy", "best", "--save-strategy", "best.npz"],
+    ],
+)
+def test_a_dry_run_draws_writes_and_spends_nothing(curate, tmp_path, capsys, given):
+    people(200).assign(who=np.arange(200) % 50).to_csv("people.csv", index=False)
+    assert main(["ledger", "ledger.json", "--epsilon", "2"]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    given = [*given, "--ledger", "ledger.json"]
+    code, out, err = curate(*given, "--dry-run", attributes=())
+    assert (code, "dry run: nothing was drawn, written or spent" in out) == (0, True), err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert curate(*given, attributes=())[0] == 0
+
+
 @pytest.mark.parametrize("rows", [None, 1, 3])
 def test_answers_say_whether_they_are_of_rows_or_of_people(curate, capsys, rows):
     people(600).assign(who=np.arange(600) % 100).to_csv("people.csv", index=False)
