@@ -26,7 +26,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator
 from frequency.core import Answer, of_each, place_of
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema.attribute import COUNTED, Attribute, ItemAttribute
-from frequency.schema.numeric import Numeric, Ordered, Ordinal
+from frequency.schema.numeric import Dates, Numeric, Ordered, Ordinal
 from frequency.schema.plot import (
     MOST_NAMES,
     Interval,
@@ -75,6 +75,8 @@ _ACROSS, _UP = 4.6, 4.0  #: The least length of the axes of cells, in inches.
 _BLACK = COLOURS[4]
 # The colours of tiles, the dark ones last.
 _TILES = (*(colour for colour in COLOURS if colour != _BLACK), MUTED, _BLACK)
+
+_MOST_DATES = 24  # of so many dates each has its name beside its cells
 
 _BLANK = "0.9"  # the colour of what is within the noise
 
@@ -196,9 +198,16 @@ def _has_units(attribute: Attribute) -> bool:
     return isinstance(attribute, Ordered) and not isinstance(attribute, Ordinal)
 
 
+def _is_marked(attribute: Attribute) -> bool:
+    """Whether cells along an axis are marked at their ends: few months and years have names."""
+    return _has_units(attribute) and not (
+        isinstance(attribute, Dates) and attribute.bins <= _MOST_DATES
+    )
+
+
 def _named(attribute: ItemAttribute) -> int:
     """Return how many names an axis must have room for: numbers without room are left out."""
-    if _has_units(attribute):
+    if _is_marked(attribute):
         return 0
     return -(-attribute.bins // _every(attribute)) + len(attribute.extra)
 
@@ -210,7 +219,7 @@ def _laid_out(axis: Axis, attribute: ItemAttribute, inches: float) -> Floats:
     # Items that are no bins come after a gap, and are wide enough for their labels
     starts = np.concatenate([np.arange(bins), bins + gap + wide * np.arange(extra)])
     ends = starts + np.repeat([1.0, wide], [bins, extra])
-    if isinstance(attribute, Ordered) and _has_units(attribute):
+    if isinstance(attribute, Ordered) and _is_marked(attribute):
         starts, ends = _scaled(axis, attribute, starts, ends)
         mark_units(axis, attribute.cuts, ends[bins - 1], even=True)
         axis.set_minor_locator(FixedLocator(((starts + ends) / 2)[bins:].tolist()))
@@ -297,7 +306,8 @@ def mosaic(
     remarks = [caption, _changed(table, measure)]
     if ends is not None:
         most_off = float(np.maximum(ends[1] - table, table - ends[0]).max())
-        remarks.append(f"{confidence:.0%} interval of each tile: ± {rounded(most_off)} at most")
+        off = _amount(most_off, measure)
+        remarks.append(f"{confidence:.0%} interval of each tile: ± {off} at most")
     figure, axes = panel(title(attributes[0]), "share within each column", 6.8, 4.8)
     axes.grid(False)
     axes.spines[:].set_visible(False)
