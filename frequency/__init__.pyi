@@ -1,6 +1,6 @@
 from . import postprocess
 from .core.aggregate import Aggregate
-from .core.answer import Answer, Between, difference, of_samples, ratio
+from .core.answer import Answer, Between, difference, of_samples, ratio, share
 from .core.estimate import Estimate
 from .core.oracle import Oracle
 from .exceptions import (
@@ -83,4 +83,5 @@ __all__ = [
     "plan_survey",
     "postprocess",
     "ratio",
+    "share",
 ]

@@ -324,6 +324,33 @@ def ratio(first: Answer, second: Answer) -> Answer:
     return Answer(value, variance, _interval=interval)
 
 
+def share(part: Answer, whole: Answer) -> Answer:
+    """Return what fraction of a group some of it are: `ratio`, from 0 to 1.
+
+    The two errors go together, as the part is counted in the group: the interval, for which they
+    are independent, is wider than it must be.
+
+    Parameters
+    ----------
+    part, whole : Answer
+        How many users there are, of the group and in all of it, in the same unit.
+
+    Returns
+    -------
+    Answer
+        As of `ratio`; its value is at most 1.
+
+    Examples
+    --------
+    >>> told = share(Answer(30.0, 9.0), Answer(40.0, 16.0))
+    >>> told.value, round(told.interval().low, 2), round(told.interval().high, 2)
+    (0.75, 0.55, 1.0)
+    """
+    told = ratio(part, whole)
+    told = replace(cut(told, 0.0, 1.0), value=np.clip(told.value, 0.0, 1.0))
+    return on_average(told) if part.holds_on_average or whole.holds_on_average else told
+
+
 class Condition(NamedTuple):
     """The part of a question that is about one attribute.
 

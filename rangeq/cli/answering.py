@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from frequency.core import Answer, difference, place_of, plain, ratio
+from frequency.core import Answer, difference, place_of, plain, ratio, share
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.schema import Attribute, Ordered, Schema, SurveyEstimate, least_squares
 from frequency.schema.attribute import COUNTED, MOST_ITEMS, OUTSIDE, ItemAttribute, Span
@@ -48,6 +48,8 @@ class AskedText(NamedTuple):
         return f"{'' if self.kind == 'where' else f'{self.kind} '}{self.text.strip()}"
 
 
+GIVEN = " given "  #: Between the conditions of a fraction and those of the users that it is of.
+
 MOST_GROUPS = 1000  #: The most labels that a question is asked for each of.
 
 MOST_DRAWN = 200  #: The most answers of a picture.
@@ -72,7 +74,10 @@ def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) 
         text = one.text.strip()
         where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
         if text:
-            where = f"{' and ' if one.kind == 'where' or ' where ' in text else ' where '}{where}"
+            joined = " and " if one.kind == "where" or " where " in text else " where "
+            if one.kind == "where" and text.endswith(GIVEN.rstrip()):
+                joined = " "
+            where = f"{joined}{where}"
         cell = dict(zip(names, group, strict=True))
         groups.append(
             AskedText(one.kind, f"{text}{where}", group=", ".join(group), of=text, cell=cell)
@@ -277,7 +282,8 @@ class EstimateSource(NamedTuple):
     def _about(self, one: AskedText) -> list[str]:
         """The attributes that a question is about."""
         if one.kind == "where":
-            return list(where_of(one.text, self.estimate.schema, self.found))
+            where, given = self._conditions(one.text)
+            return [*where, *(given or ())]
         if one.kind == "line":
             return [self._attribute_of(one.text.partition(" on ")[0])]
         if one.kind in ("mean", "sum", "variance"):
@@ -315,18 +321,36 @@ class EstimateSource(NamedTuple):
         unit = attribute.unit or name
         return _Told(answer, f"({unit})^2" if one.kind == "variance" else unit, within)
 
+    def _conditions(self, text: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """The conditions of a question, and those of the users that a fraction is of, if any."""
+        schema = self.estimate.schema
+        asked, given, among = text.rpartition(GIVEN)
+        try:
+            return where_of(text, schema, self.found), None  # labels may hold the word
+        except InvalidQuestion:
+            if not given:
+                raise
+        both = [where_of(part, schema, self.found) for part in (asked, among)]
+        if twice := both[0].keys() & both[1].keys():
+            raise InvalidQuestion(f"{listed(sorted(twice))}: on both sides of{GIVEN.rstrip()}")
+        return both[0], both[1]
+
     def _where(self, text: str) -> _Told:
         schema = self.estimate.schema
-        where = where_of(text, schema, self.found)
+        where, given = self._conditions(text)
         try:
-            answer = self.estimate.answer(where)
+            answer = self.estimate.answer(where if given is None else where | given)
+            if given is not None:
+                answer = share(answer, self.estimate.answer(given))
         except ValueError as refusal:
-            raise self._advised(refusal, list(where)) from None
+            raise self._advised(refusal, [*where, *(given or ())]) from None
         asked = [schema[name].asked(given) for name, given in where.items()]
         cut = any(
             isinstance(condition, Span) and bool(condition.first % 1 or condition.last % 1)
             for condition in asked
         )
+        if given is not None:
+            return _Told(answer, "fraction of these", cut)
         return _Told(self._scaled(answer), self._unit, cut)
 
     def _single(self, one: AskedText) -> _Told:

@@ -66,7 +66,7 @@ JSON: {"n": users, "confidence": .., "notes": [..], "answers": [{"question", "va
     COLLECTED,
     """
     --where CONDITIONS [where, repeated, as asked]  how many users meet them all, such as "age 18:64
-        and sex female"
+        and sex female"; "sex female given age 18:" is the fraction of those who are 18 or older
     --quantile PHI [quantile, repeated, as asked]  the value with the fraction PHI of the users at
         or below it; of several attributes "PHI of NAME", perhaps "PHI of NAME where CONDITIONS"
     --mean NAME [mean, repeated, as asked]  the mean of a numeric attribute, perhaps "NAME where

@@ -10,7 +10,14 @@ import pytest
 from scipy.special import ndtri
 
 from frequency import GRR, HRR, OUE, HadamardCountMeanSketch
-from frequency.core.answer import Answer, ConfidenceInterval, conditions, normal_quantile, place_of
+from frequency.core.answer import (
+    Answer,
+    ConfidenceInterval,
+    conditions,
+    normal_quantile,
+    place_of,
+    share,
+)
 from frequency.exceptions import InvalidQuestion, UnknownVariance
 from frequency.heavy import PrefixExtension
 from rangeq import Between, DecomposedHistogram, HaarHRR, HierarchicalHistogram, SquareWave, shaped
@@ -318,3 +325,18 @@ def test_normal_quantiles():
     for wrong in (0.0, 1.0, -0.5, np.nan):
         with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1"):
             normal_quantile(wrong)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.03, 0.4, 0.97])
+def test_intervals_of_shares_of_a_group_cover(part: float) -> None:
+    rng, draws, size = np.random.default_rng(3), 4000, 200
+    sides = [size * part, size * (1 - part)]
+    inside, outside = (rng.normal(mean, 7, draws) for mean in sides)
+    told = share(Answer(inside, np.full(draws, 49.0)), Answer(inside + outside, np.full(draws, 98)))
+    low, high = told.interval()
+    assert ((low >= 0) & (low <= told.value) & (told.value <= high) & (high <= 1)).all()
+    held = ((low <= part) & (part <= high)).mean()
+    # Wider than they must be, as the part is counted in the group: 5 deviations of 0.95 below
+    assert held > 0.95 - 5 * (0.95 * 0.05 / draws) ** 0.5
+    far = ((low <= part + 0.3) & (part + 0.3 <= high)).mean()
+    assert far < 0.01

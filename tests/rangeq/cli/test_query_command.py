@@ -1168,6 +1168,40 @@ def test_intervals_of_three_attributes_hold_on_average_and_say_so(tmp_path, monk
     assert (code, out) == (2, "")
 
 
+def test_fractions_of_a_group_are_those_of_python(towns, capsys):
+    estimate, labels = towns
+    code, out, err = run(
+        capsys, "query", "towns.release", "--where", "age 8:12 given town Ost, alt", "--where",
+        "age 8:12 given town Nord and age 3", "--where", "age 8:12 given age 3"
+    )  # fmt: skip
+    assert code == 2
+    assert "age: on both sides of given" in err
+    asked = ["age 8:12 given town Ost, alt", "town Nord given age 8:12"]
+    code, out, err = run(
+        capsys, "query", "towns.release", *(part for one in asked for part in ("--where", one))
+    )
+    assert code == 0, err
+    for question, part, whole in (
+        (asked[0], {"age": Between(8, 12), "town": "Ost, alt"}, {"town": "Ost, alt"}),
+        (asked[1], {"age": Between(8, 12), "town": "Nord"}, {"age": Between(8, 12)}),
+    ):
+        told = frequency.share(estimate.answer(part), estimate.answer(whole))
+        value, low, high = values(out)[question]
+        assert [value, low, high] == pytest.approx([told.value, *told.interval()])
+        assert 0 <= low <= value <= high <= 1
+        assert table(out)[question][4] == "fraction of these"
+    asked = ["--where", "age 8:12 given", "--by", "town"]
+    code, out, _ = run(capsys, "query", "towns.release", *asked)
+    assert code == 0
+    assert list(table(out)) == [f"age 8:12 given town {label}" for label in labels]
+    assert table(out)["age 8:12 given town Ost, alt"][0] == str(
+        frequency.share(
+            estimate.answer({"age": Between(8, 12), "town": "Ost, alt"}),
+            estimate.answer({"town": "Ost, alt"}),
+        ).value
+    )
+
+
 def test_groups_without_a_question_are_how_many_have_each_label(towns, capsys):
     _, labels = towns
     code, out, _ = run(capsys, "query", "towns.release", "--by", "town")
