@@ -594,6 +594,8 @@ def _planned(options: argparse.Namespace, schema: Schema) -> Any:
     if options.delta is not None:
         asked["delta"] = options.delta
     found = plan(task, schema, epsilon=Fraction(options.epsilon) / options.max_rows, **asked)
+    if options.max_rows > 1:
+        say(f"up to {options.max_rows} rows of a person count: each has its part of epsilon")
     print(found)
     protocols = {item.name: item.protocol for item in found.candidates}
     name = found.best.name if options.mechanism is None else options.mechanism
