@@ -21,14 +21,8 @@ from mechdesign import InvalidFile
 from mechdesign.base import Between, format_of, printable, shown
 from mechdesign.cli.options import release_kinds
 from rangeq.central import ReleasedKeys, ReleasedQuantiles, load_release
-from rangeq.cli.answering import (
-    SEEDED,
-    AnswerRow,
-    AskedText,
-    EstimateSource,
-    QuantileSource,
-    compared,
-)
+from rangeq.cli.answer_rows import AnswerRow, compared
+from rangeq.cli.answering import SEEDED, AskedText, EstimateSource, QuantileSource
 from rangeq.cli.where_text import where_of
 from rangeq.local.item_sets import SetEstimate
 from rangeq.local.paired import PairedEstimate

@@ -22,15 +22,8 @@ from mechdesign.cli.options import (
     say,
     write_text,
 )
-from rangeq.cli.answering import (
-    AnswerList,
-    AnswerRow,
-    AskedText,
-    EstimateSource,
-    QuantileSource,
-    by_labels,
-    compared,
-)
+from rangeq.cli.answer_rows import AnswerList, AnswerRow, compared
+from rangeq.cli.answering import AskedText, EstimateSource, QuantileSource, by_labels
 from rangeq.cli.collected import COLLECTED, Source, source_of
 from rangeq.cli.published_answers import ENDINGS, published_table
 

@@ -32,7 +32,8 @@ from mechdesign.perturbation import Disclosure, PerturbationTable, design_pertur
 from rangeq.central import GroupedSums, MarginalCounts, Release, for_each_row, key_rules
 from rangeq.central.choice import usual_task
 from rangeq.central.inputs import cells_along
-from rangeq.cli.answering import MOST_DRAWN, AnswerRow, AskedText, EstimateSource, compared
+from rangeq.cli.answer_rows import MOST_DRAWN, AnswerRow, compared
+from rangeq.cli.answering import AskedText, EstimateSource
 from rangeq.page.choices import KEYS, MOST_EPSILON, MOST_PEOPLE, Choices, InvalidChoice, pointed
 from rangeq.page.programs import python
 

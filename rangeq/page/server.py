@@ -51,7 +51,8 @@ from mechdesign.base import (
     replacing,
 )
 from rangeq.central import load_release
-from rangeq.cli.answering import AnswerList, AskedText, QuantileSource, by_labels, compared
+from rangeq.cli.answer_rows import AnswerList, compared
+from rangeq.cli.answering import AskedText, QuantileSource, by_labels
 from rangeq.cli.collected import source_of
 from rangeq.cli.published_answers import axes_of, published_table
 from rangeq.page import predictions

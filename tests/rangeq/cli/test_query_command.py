@@ -51,7 +51,7 @@ from rangeq.central import (
     release_regions,
     workload_optimal,
 )
-from rangeq.cli.answering import HEADINGS, AnswerList, AnswerRow
+from rangeq.cli.answer_rows import HEADINGS, AnswerList, AnswerRow
 from rangeq.cli.collected import source_of
 from rangeq.cli.published_answers import published_table
 
