@@ -344,7 +344,7 @@ def share(part: Answer, whole: Answer) -> Answer:
     --------
     >>> told = share(Answer(30.0, 9.0), Answer(40.0, 16.0))
     >>> told.value, round(told.interval().low, 2), round(told.interval().high, 2)
-    (0.75, 0.55, 1.0)
+    (0.75, 0.57, 0.99)
     """
     told = ratio(part, whole)
     told = replace(cut(told, 0.0, 1.0), value=np.clip(told.value, 0.0, 1.0))
