@@ -227,9 +227,8 @@ def geometry_against_subsets(users: int, repeats: int) -> Iterator[Row]:
     for domain in (SMALL, LARGE):
         for epsilon in (0.5, 1.0, 2.0, 3.0):
             ours, best = ProjectiveGeometry(domain, epsilon), SubsetSelection(domain, epsilon)
-            predicted = np.divide(
-                *(theory(oracle, users, zipf(domain)).mean() for oracle in (ours, best))
-            )
+            own, least = (theory(oracle, users, zipf(domain)).mean() for oracle in (ours, best))
+            predicted = own / least
             measured = "too slow"
             if domain == SMALL:
                 values = population(domain, users)

@@ -201,8 +201,8 @@ class Spelling:
         codes, lengths = _codes()
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
         width = int(sizes.max(initial=0)) + 1  # and the end, a byte 0
-        table = np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), dtype=np.uint8)
-        table = table.reshape(len(sizes), width)
+        padded = b"".join(text.ljust(width, b"\0") for text in texts)
+        table = np.frombuffer(padded, dtype=np.uint8).reshape(len(sizes), width)
         rows = np.zeros((len(sizes), self.limbs + 1), dtype=np.uint64)
         bits = np.zeros(len(sizes), dtype=np.int64)
         for place in range(width):

@@ -233,9 +233,8 @@ def pearson(source: MarginalEstimate | npt.ArrayLike) -> Floats:
                 result[i, j] = result[j, i] = pearson(source.distribution((a, b)))
         return result
     table = _joint(source)
-    x, y = np.arange(table.shape[0]), np.arange(table.shape[1])
     rows, columns = table.sum(axis=1), table.sum(axis=0)
-    x, y = x - rows @ x, y - columns @ y
+    x, y = (np.arange(len(masses)) - masses @ np.arange(len(masses)) for masses in (rows, columns))
     product = float((rows @ x**2) * (columns @ y**2))
     correlation = float(x @ table @ y) / product**0.5 if product > 1e-300 else np.nan
     return np.asarray(np.clip(correlation, -1.0, 1.0))

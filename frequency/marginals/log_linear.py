@@ -177,8 +177,8 @@ class MarginalModel:
             fit = self._fitted(self._ordered({*names, *given}))
             domain, table = fit.domain, fit.drawn(rng) if drawn else fit.joint
             cells = domain.cells(np.arange(domain.size), (*given, *names))
-            joint = np.bincount(cells, table).astype(np.float64)
-            joint = joint.reshape(domain.project(given).size if given else 1, -1)
+            rows = domain.project(given).size if given else 1
+            joint = np.bincount(cells, table).astype(np.float64).reshape(rows, -1)
             seen = np.zeros(n, dtype=np.int64)
             for name in given:
                 seen = seen * self.domain[name] + records[:, self.domain.places((name,))[0]]

@@ -321,8 +321,7 @@ class AffineSelection(Oracle):
         if size > 1 and listed <= min(_LISTED, len(reports) * size // 4):
             # Many reports: those of each block are counted, and each block is gone through once
             block = reports["function"].astype(np.int64) * q + reports["value"]
-            told = np.bincount(block, minlength=listed)
-            told = told.reshape(shape[0], self.design.factors, q)
+            told = np.bincount(block, minlength=listed).reshape(shape[0], self.design.factors, q)
             counts = np.zeros(shape, dtype=np.int64)
             for factor in range(self.design.factors):
                 # The hash is one of size values from y on: y is one of the same number up to it

@@ -221,7 +221,10 @@ def later(
     [datetime.date(2013, 2, 1), datetime.date(2014, 1, 1)]
     """
     # NumPy from 2.5 on adds no integer without a unit
-    return times + np.asarray(steps).astype(times.dtype.str.replace("M8", "m8"))
+    moved: npt.NDArray[np.datetime64] = times + np.asarray(steps).astype(
+        times.dtype.str.replace("M8", "m8")
+    )
+    return moved
 
 
 def checked_counts(

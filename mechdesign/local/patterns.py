@@ -298,8 +298,8 @@ def parities(attributes: int, way: int) -> Floats:
         chosen for size in range(1, way + 1) for chosen in combinations(range(attributes), size)
     ]
     masks = np.array([sum(1 << bit for bit in chosen) for chosen in sets])
-    bits: Floats = 1.0 - 2.0 * (np.bitwise_count(masks[:, None] & np.arange(1 << attributes)) & 1)
-    return bits
+    bits = np.bitwise_count(masks[:, None] & np.arange(1 << attributes)) & 1
+    return np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
 
 def product(*workloads: npt.ArrayLike) -> Floats:

@@ -366,7 +366,7 @@ class JointDisclosure:
             cells = cells[cells.any(axis=1)][:, cells.any(axis=0)]
             if min(cells.shape, default=0) == 0:
                 return 1.0
-            largest = np.max([self._rho(int(n)) for n in np.unique(cells[cells > 0])], axis=0)
+            largest = np.array([self._rho(int(n)) for n in np.unique(cells[cells > 0])]).max(axis=0)
             rows, columns = cells.shape
             # A cell of nobody has key 0, and rho = 1: as many of them in each line at most
             empty = max(int((cells == 0).sum(axis=axis).max()) for axis in (0, 1))

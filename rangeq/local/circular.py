@@ -422,7 +422,7 @@ class CircularHistogram(BlockHierarchy):
     def _cuts(self, users: Floats, frequencies: Floats) -> CircleCuts:
         frequency = np.arange(self.size // 2 + 1)
         # The spectrum of a prefix sum is 1 / (1 - e^(-i angle))
-        turns = np.exp(-2j * np.pi / self.size * frequency)
+        turns: npt.NDArray[np.complex128] = np.exp(-2j * np.pi / self.size * frequency)
         turns[0] = 0.0  # the sum of all items is known
         curve = self._solved(1 / (1 - turns), users)
         levels = [

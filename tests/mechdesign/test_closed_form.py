@@ -102,13 +102,13 @@ def test_the_unbiased_estimate_is_that_of_the_table(kind: type[Law], alpha: Frac
         table, found = table_of(law), LawEstimate.of(law)
         exact, outputs = ApproximateEstimate.of(table), np.arange(n + 1)
         worst = exact.variances.max()
-        near = {"rtol": 0, "atol": 1e-9 * worst}
+        near = 1e-9 * worst
         np.testing.assert_allclose(found.estimates(outputs), exact.values, atol=1e-9 * worst**0.5)
         estimates = found.estimated_variances(outputs)
-        np.testing.assert_allclose(estimates, exact.variance_estimates, **near)
+        np.testing.assert_allclose(estimates, exact.variance_estimates, rtol=0, atol=near)
         variances = np.append(found.variances, found.inner)
         places = np.minimum(np.minimum(outputs, n - outputs), len(found.variances))
-        np.testing.assert_allclose(variances[places], exact.variances, **near)
+        np.testing.assert_allclose(variances[places], exact.variances, rtol=0, atol=near)
         assert (found.least, found.worst) == pytest.approx((exact.variances.min(), worst))
         assert mean_variance(law) == pytest.approx(exact.variances.mean())
         apart = (exact.values[:, None] - outputs) ** 2

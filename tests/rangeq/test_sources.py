@@ -135,8 +135,8 @@ def test_predictions_of_the_tables_are_those_of_simulation(epsilon: float, kind:
         squares[:, k] = pairs / (256 * 255 / 2), (error[1:] ** 2).mean()
     for workload, of_runs in zip(("ranges", "prefixes"), squares, strict=True):
         found = math.sqrt(of_runs.mean() * (1 << 12) / N)
-        error = of_runs.std(ddof=1) / math.sqrt(repeats) / (2 * of_runs.mean())
-        assert error < 0.013
+        deviation = of_runs.std(ddof=1) / math.sqrt(repeats) / (2 * of_runs.mean())
+        assert deviation < 0.013
         assert protocol.average_rmse(N, workload) == pytest.approx(found, rel=0.04)
 
 

@@ -266,7 +266,7 @@ class WaveCells(PublicDraw):
         sets = list(combinations(range(self.base.domain), self.base.size))
         holds = np.zeros((len(sets), self.base.domain), dtype=np.int64)
         holds[np.arange(len(sets))[:, None], sets] = 1
-        containing, p = holds[:, 0].sum(), float(self.base.p)
+        containing, p = int(holds[:, 0].sum()), float(self.base.p)
         likelihoods = np.where(holds, p / containing, (1 - p) / max(len(sets) - containing, 1))
         chances = cells @ likelihoods.T
         drawn = rng.multinomial(asked, chances / chances.sum(axis=1, keepdims=True))

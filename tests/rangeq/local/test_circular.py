@@ -578,10 +578,8 @@ class Simulated:
         Another 0.4% of the root is for what a prediction from the expected numbers of users of the
         levels neglects.
         """
-        return (
-            abs(self.mean / rmse**2 - 1) > 4.95 * self.error / rmse**2 + 0.008
-            or self.bias.max() > 5.95
-        )
+        far = abs(self.mean / rmse**2 - 1) > 4.95 * self.error / rmse**2 + 0.008
+        return bool(far or self.bias.max() > 5.95)
 
     def tolerance(self) -> float:
         """Of the root, relative."""

@@ -188,7 +188,7 @@ def test_tempered_models_have_a_power_of_their_odds_and_as_much_together() -> No
     found = tempered(evidence, prior, some)
     assert found[:, ~some].tolist() == evidence[:, ~some].tolist()
     together = [(np.exp(each) * prior)[:, some].sum(axis=1) for each in (evidence, found)]
-    np.testing.assert_allclose(*together)
+    np.testing.assert_allclose(together[0], together[1])
     odds = [np.diff(each[:, some], axis=1) for each in (evidence, found)]
     np.testing.assert_allclose(odds[1], density._TEMPER * odds[0])
     assert tempered(evidence, prior, np.zeros(5, dtype=bool)).tolist() == evidence.tolist()
