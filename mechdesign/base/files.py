@@ -13,9 +13,10 @@ import stat
 import sys
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -415,8 +416,10 @@ class ProgressMeter:
     ) -> None:
         self._description, self._total, self._unit = description, total, unit
         self._steps, self._text, self._began = 0, "", time.monotonic()
-        self._watch = threading.Thread(target=self._report, daemon=True) if shown else None
         self._done = threading.Event()
+        # The thread ends with the meter, too: an interrupt may come before `__exit__` does
+        given = weakref.ref(self), self._done
+        self._watch = threading.Thread(target=_report, args=given, daemon=True) if shown else None
 
     def __enter__(self) -> Self:
         if self._watch is not None:
@@ -441,18 +444,6 @@ class ProgressMeter:
         """Set the text that says what is going on; calls are cheap."""
         self._text = text
 
-    def _report(self) -> None:
-        if not sys.stderr.isatty():
-            while not self._done.wait(_WRITTEN):
-                print(self._line(terminal=False), file=sys.stderr, flush=True)
-            return
-        width = 0
-        while not self._done.wait(_REDRAWN):
-            line = self._line(terminal=True)
-            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
-            width = len(line)
-        print(end="\r" + " " * width + "\r" if width else "", file=sys.stderr, flush=True)
-
     def _line(self, terminal: bool) -> str:
         from tqdm import tqdm  # imported here: quick computations do not need it
 
@@ -471,3 +462,20 @@ class ProgressMeter:
             bar_format=layout,
             postfix=printable(self._text),
         )
+
+
+def _report(meter: Callable[[], ProgressMeter | None], done: threading.Event) -> None:
+    """Show the progress that a meter has made, as long as there is one."""
+    terminal, width = sys.stderr.isatty(), 0
+    while not done.wait(_REDRAWN if terminal else _WRITTEN):
+        if (known := meter()) is None:
+            break
+        line = known._line(terminal)
+        del known
+        if terminal:
+            print(f"\r{line:{width}}", end="", file=sys.stderr, flush=True)
+            width = len(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+    if terminal:
+        print(end="\r" + " " * width + "\r" if width else "", file=sys.stderr, flush=True)

@@ -78,7 +78,7 @@ def tasks():
 def test_frequencies():
     domain, n, rng = 16, 4_000, np.random.default_rng(1)
     found = plan("frequencies", domain, n=n, epsilon=1.0)
-    assert len(found.candidates) == 10
+    assert len(found.candidates) == 11
     even = np.full(domain, n // domain)
     for item in found.candidates:
         sketch = hasattr(item.protocol, "seed") and item.name != "OLH"

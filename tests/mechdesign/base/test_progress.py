@@ -136,3 +136,18 @@ def test_the_command_says_that_it_goes_on_in_a_pipe(
         == 0
     )
     assert "design n = 24, " in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_meter_that_an_interrupt_left_open_is_shown_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    meter = ProgressMeter("left open").__enter__()
+    watch = meter._watch
+    assert watch is not None
+    watch.join(0.2)
+    assert watch.is_alive()
+    del meter
+    watch.join(10)
+    assert not watch.is_alive()
