@@ -125,7 +125,8 @@ def run_query(options: argparse.Namespace) -> None:
             raise ValueError("--plot with --by draws one question")
         title = f"{options.asked[0].question} by {listed(options.by)}".strip()
         assert not isinstance(source, QuantileSource)  # which takes no --by
-        ordered = all(source.schema[name].ordered for name in options.by)
+        # Of several attributes groups stay together
+        ordered = len(options.by) > 1 or all(source.schema[name].ordered for name in options.by)
         groups = [one.group for one in asked]
         figure = compared(title, groups, rows, confidence, as_given=ordered)
     elif options.plot is not None:
