@@ -23,6 +23,7 @@ import numpy as np
 
 from frequency import Boolean, Categorical, Dates, Numeric, Survey, Text
 from frequency.storage import load_protocol
+from mechdesign.base import later
 from mechdesign.exceptions import MechanismError
 
 HERE = Path(__file__).parent
@@ -99,7 +100,7 @@ def control(attribute: Any, given: str, texts: Texts) -> str:
         if attribute.outside == "refuse":
             own["data-bytes"] = str(attribute.bytes)
     elif isinstance(attribute, Dates):
-        ends = attribute.cuts[0], attribute.cuts[-1] - 1
+        ends = attribute.cuts[0], later(attribute.cuts[-1], -1)
         first, last = map(attribute.value_text, ends)
         own = {"type": "datetime-local" if "T" in first else "date", "min": first, "max": last}
     else:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from mechdesign.base import aligned, comma_separated, untaken
 
@@ -41,6 +41,13 @@ class AnswerList(NamedTuple):
     confidence: float  # of each interval by itself
     notes: Sequence[str]  # what is to be known of them, in sentences
     counted: str = "users"  # what n is a number of
+
+    @classmethod
+    def of(
+        cls, source: Any, rows: Sequence[AnswerRow], confidence: float, asked: Sequence[Any] = ()
+    ) -> Self:
+        """What a source answered to questions, with what is to be known of it."""
+        return cls(rows, source.n, confidence, source.notes(rows, asked), source.counted)
 
     @property
     def reported(self) -> str:

@@ -117,7 +117,7 @@ def run_query(options: argparse.Namespace) -> None:
         # A question of each combination of labels is how many there are
         options.asked, options.by = [AskedText("marginal", "", tuple(options.by))], []
     asked, rows = _answered(options, source)
-    answers = AnswerList(rows, source.n, confidence, source.notes(rows, asked), source.counted)
+    answers = AnswerList.of(source, rows, confidence, asked)
     kind = options.kind and options.kind.replace("-", " ")
     figure = None
     if options.plot is not None and options.by:

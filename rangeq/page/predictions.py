@@ -302,12 +302,11 @@ def _estimated(work: Choices, folder: Path) -> Any:
         tables = {view: table * times for view, table in few.tables.items()}
         counts, told = MarginalCounts(few.sizes, tables, few.parts), {"sums": sums}
     else:
-        sizes = cells_along(schema)
         # Nearly as many in each; where there are more cells than people, in cells at random
-        number = math.prod(sizes)
+        number = math.prod(cells_along(schema))
         counts = np.full(number, people // number)
         counts[rng.choice(number, people % number, replace=False)] += 1
-        counts = counts.reshape(sizes)
+        counts = counts.reshape(cells_along(schema))
     return Release.draw(schema, mechanism, counts, rng, **told).estimate
 
 

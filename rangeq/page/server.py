@@ -555,7 +555,7 @@ class Page:
             asked = [one for one in asked if one.group != than]
         else:
             rows = source.answers(asked or source.usual())
-        return source, asked, AnswerList(rows, source.n, 0.95, source.notes(rows), source.counted)
+        return source, asked, AnswerList.of(source, rows, 0.95)
 
     def answers(self, given: Form) -> Response:
         """Tables and pictures of a release."""
@@ -667,8 +667,7 @@ def _of_release(path: Path) -> list[str]:
     """What a curator's release is, and that it keeps its promise."""
     released = load_release(path)  # which makes its mechanism, and audits it, anew
     source = source_of(path, None)
-    rows = source.answers(source.usual())
-    answers = AnswerList(rows, source.n, 0.95, source.notes(rows), source.counted)
+    answers = AnswerList.of(source, source.answers(source.usual()), 0.95)
     said = f"Released once, with {released.promised}.\n\n{released.schema}\n\n{answers.table()}"
     return [said, "What was drawn is of a mechanism that keeps this promise, by exact numbers."]
 
