@@ -14,7 +14,7 @@ import tests.frequency.test_variances
 import tests.rangeq.central.test_variances
 import tests.rangeq.grids.test_variances
 import tests.rangeq.test_variances
-from frequency import Survey, UnknownVariance
+from frequency import Between, Survey, UnknownVariance
 from frequency.heavy import OneBit
 from frequency.heavy.sampled import Sampled
 from rangeq import SquareWave
@@ -100,7 +100,7 @@ def test_those_without_variances_say_so(protocol) -> None:
     values = next(held for one, held in COLLECTED if one is protocol)
     estimate = protocol.estimate(protocol.simulate(9, np.random.default_rng(1), values))
     names = list(names_of(protocol))
-    questions = [{name: 0} for name in names] or [0, (0, 1), [0, 2]]
+    questions = [{name: 0} for name in names] or [0, Between(0, 1), [0, 2]]
     questions += [{names[0]: 0, names[1]: 0}] if names else []
     for where in questions:
         answer = estimate.answer(where)

@@ -48,6 +48,10 @@ _BITS = 256
 
 _WHOLE = 1 << 16  # sigma^2 above it is rounded up to an integer
 
+# The sigma^2 of discrete Gaussian noise above which intervals are those of normal noise: half a
+# step is then less than a fiftieth of their half widths.
+_NORMAL = 256
+
 
 @dataclass(frozen=True)
 class NoiseAudit:
@@ -476,8 +480,9 @@ class MatrixEstimate(CentralEstimate):
 
     @property
     def step(self) -> float:
-        if isinstance(self.mechanism.noise, DiscreteGaussian):
-            return 0.0
+        noise = self.mechanism.noise
+        if isinstance(noise, DiscreteGaussian) and noise.sigma2 > _NORMAL:
+            return 0.0  # answers are as of normal noise
         # Noise is in whole users over the weights
         return 1 / min(self.mechanism.strategy.whole_weights.values(), default=1)
 

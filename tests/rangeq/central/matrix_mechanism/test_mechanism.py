@@ -239,7 +239,8 @@ def _data(size, rng):
 def test_intervals_of_designs_cover_for_all_data(promise, size):
     """1500 releases; each rate within 6 deviations, so false alarms are below 1e-8 each.
 
-    Intervals under Laplace noise, and Woodruff's, may cover more often.
+    Intervals under Laplace noise, and under noise of few whole users, and Woodruff's, may cover
+    more often.
     """
     rng, runs, level = np.random.default_rng(size), 1500, 0.9
     design = workload_optimal("ranges", size, promise)
@@ -262,7 +263,7 @@ def test_intervals_of_designs_cover_for_all_data(promise, size):
                 hits["quantile"] += low <= median <= high
         for kind in ("range", "prefix", "linear"):
             assert hits[kind] / runs > level - slack, (name, kind)
-            if not isinstance(promise, Privacy):
+            if design.mechanism.noise_variance > 256 and not isinstance(promise, Privacy):
                 assert hits[kind] / runs < level + slack, (name, kind)
         if name in ("spikes", "heaped"):
             assert hits["quantile"] / runs > level - slack, name
