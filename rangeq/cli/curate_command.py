@@ -578,7 +578,10 @@ def _of_cells(options: argparse.Namespace, schema: Schema) -> MatrixMechanism:
         strategy = MarginalStrategy(sizes, [tuple(range(len(sizes)))], [weight])
         return MatrixMechanism(strategy, promise)
 
-    return min(map(measured, _promises(options)), key=lambda each: each.workload_variance("cells"))
+    best = min(map(measured, _promises(options)), key=lambda each: each.workload_variance("cells"))
+    error = math.sqrt(best.workload_variance("cells"))
+    say(f"standard error of the number of rows in each cell: {error:.4g}")
+    return best
 
 
 def _planned(options: argparse.Namespace, schema: Schema) -> Any:
