@@ -39,6 +39,7 @@ def sketched(domain, k, epsilon, run):
     sketch = protocol.records
     assert isinstance(sketch, HadamardCountMeanSketch)
     vars(protocol)["records"] = replace(sketch, seed=run)
+    del vars(protocol)["channel"]  # that of the other seed
     return protocol
 
 

@@ -119,7 +119,7 @@ def test_the_maximum_of_the_likelihood_follows_the_noise_further() -> None:
     counts = aggregate.counts.astype(float)
     transposed = np.array(transition(protocol), dtype=np.float64).T
     likelihood = Likelihood(64, counts, protocol.reported, lambda each: transposed @ each)
-    maximum, ascent = maximised(likelihood, 0.01, 10_000)
+    maximum, ascent = maximised(likelihood, 0.01, 40_000)
     fit = protocol.fit(aggregate)
     assert ascent.converged
     assert ascent.log_likelihood > fit.log_likelihood + 1
