@@ -147,7 +147,13 @@ def run_query(options: argparse.Namespace) -> None:
     if options.json:
         print(answers.json(), end="")
     elif options.out is None:
-        safe = [row._replace(question=printable(row.question)) for row in rows]
+        safe = [
+            row._replace(
+                question=printable(row.question),
+                cell={printable(name): printable(label) for name, label in row.cell.items()},
+            )
+            for row in rows
+        ]
         print(answers._replace(rows=safe).csv(), end="")
     for line in (answers.reported, *answers.notes):
         say(f"mechdesign: {line}", sys.stderr)
