@@ -272,7 +272,8 @@ def difference(first: Answer, second: Answer, both: Answer | None = None) -> Ans
         above = np.hypot(a.high - first.value, second.value - b.low)
         return ConfidenceInterval(value - scale * below, value + scale * above)
 
-    return Answer(value, variance, unknown, interval)
+    average = first.holds_on_average or second.holds_on_average
+    return Answer(value, variance, unknown, interval, _average=average)
 
 
 def ratio(first: Answer, second: Answer) -> Answer:
@@ -316,12 +317,13 @@ def ratio(first: Answer, second: Answer) -> Answer:
             high = np.where(low_b > 0, (a * b + root) / last_part, np.inf)
         return ConfidenceInterval(low, high)
 
+    average = first.holds_on_average or second.holds_on_average
     try:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = (np.asarray(first.variance) + value**2 * second.variance) / b**2
     except UnknownVariance as unknown:
-        return Answer(value, None, str(unknown), interval)
-    return Answer(value, variance, _interval=interval)
+        return Answer(value, None, str(unknown), interval, _average=average)
+    return Answer(value, variance, _interval=interval, _average=average)
 
 
 def share(part: Answer, whole: Answer) -> Answer:
@@ -347,8 +349,7 @@ def share(part: Answer, whole: Answer) -> Answer:
     (0.75, 0.57, 0.99)
     """
     told = ratio(part, whole)
-    told = replace(cut(told, 0.0, 1.0), value=np.clip(told.value, 0.0, 1.0))
-    return on_average(told) if part.holds_on_average or whole.holds_on_average else told
+    return replace(cut(told, 0.0, 1.0), value=np.clip(told.value, 0.0, 1.0))
 
 
 class Condition(NamedTuple):

@@ -210,10 +210,11 @@ class SurveyEstimate:
                 weight = weight * part
             if np.any(weight):
                 value = value + weight * self._signed(asked, ends)
+        outer = {k: [np.floor(span.first), np.ceil(span.last)] for k, span in spans.items()}
+        around = self._of_boxes(asked, outer)
 
         def interval(confidence: float) -> ConfidenceInterval[Any]:
             inner = {k: [np.ceil(span.first), np.floor(span.last)] for k, span in spans.items()}
-            outer = {k: [np.floor(span.first), np.ceil(span.last)] for k, span in spans.items()}
             shape = np.shape(value)
             holds = np.logical_and.reduce(
                 [np.broadcast_to(a < b, shape) for a, b in inner.values()]
@@ -222,10 +223,10 @@ class SurveyEstimate:
             if holds.any():
                 least = self._of_boxes(asked, inner).interval(confidence).low
                 low = np.where(holds, least, 0.0)
-            high = self._of_boxes(asked, outer).interval(confidence).high
-            return ConfidenceInterval(low, np.asarray(high))
+            return ConfidenceInterval(low, np.asarray(around.interval(confidence).high))
 
-        return Answer(np.asarray(value), None, _CUT, interval)
+        average = around.holds_on_average
+        return Answer(np.asarray(value), None, _CUT, interval, _average=average)
 
     def _signed(self, asked: dict[int, Any], ends: Mapping[int, Sequence[Floats]]) -> Any:
         """The answer between ends in whole bins, with the sign of last - first of all of them."""
@@ -680,9 +681,8 @@ class SurveyEstimate:
         -------
         dict of str to list
             For each attribute the labels; then "frequency" or what is counted ("users", "rows"),
-            "standard error", "low" and
-            "high": None where they are not known. Where an attribute has such a name, that of the
-            result ends in " (result)".
+            "standard error", "low" and "high": None where they are not known. Where an attribute
+            has such a name, that of the result ends in " (result)".
 
         Raises
         ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations, islice, product, repeat
 from typing import Any, NamedTuple
@@ -71,10 +71,12 @@ def by_labels(asked: Sequence[AskedText], names: Sequence[str], schema: Schema) 
         text = one.text.strip()
         where = " and ".join(f"{name} {label}" for name, label in zip(names, group, strict=True))
         if text:
-            joined = " and " if one.kind == "where" or " where " in text else " where "
             if one.kind == "where" and text.endswith(GIVEN.rstrip()):
-                joined = " "
-            where = f"{joined}{where}"
+                where = f" {where}"
+            elif one.kind == "where" or " where " in text:
+                where = f" and {where}"
+            else:
+                where = f" where {where}"
         cell = dict(zip(names, group, strict=True))
         groups.append(
             AskedText(one.kind, f"{text}{where}", group=", ".join(group), of=text, cell=cell)
@@ -237,16 +239,18 @@ class EstimateSource(NamedTuple):
     def _coverage(self, rows: Sequence[AnswerRow]) -> list[str]:
         """Say for whom the intervals hold."""
         held = f"{100 * self.confidence:.12g}%"
-        each = f"ach interval holds the truth with a probability of about {held}, by itself."
+        each = f"each interval holds the truth with a probability of about {held}, by itself."
         average = (
-            f"bout {held} of the intervals of many questions hold the truth; where something is"
+            f"about {held} of the intervals of many questions hold the truth; where something is"
             " unusual, as at a peak or a step, fewer do."
         )
         if self.on_average or all(row.average for row in rows if row.low is not None):
-            return [f"A{average}"]
-        if any(row.average for row in rows):
-            return [f"Of one or two attributes e{each}", f"Of more attributes a{average}"]
-        return [f"E{each}"]
+            texts = [average]
+        elif any(row.average for row in rows):
+            texts = [f"of one or two attributes {each}", f"of more attributes {average}"]
+        else:
+            texts = [each]
+        return [text[0].upper() + text[1:] for text in texts]
 
     def _unequal(self, rows: Sequence[AnswerRow], asked: Sequence[AskedText]) -> Iterator[str]:
         """Say of which attributes the cells do not add up to all users."""
@@ -279,8 +283,7 @@ class EstimateSource(NamedTuple):
     def _about(self, one: AskedText) -> list[str]:
         """The attributes that a question is about."""
         if one.kind == "where":
-            where, given = self._conditions(one.text)
-            return [*where, *(given or ())]
+            return list(self._conditions(one.text)[0])
         if one.kind == "line":
             return [self._attribute_of(one.text.partition(" on ")[0])]
         if one.kind in ("mean", "sum", "variance"):
@@ -294,11 +297,15 @@ class EstimateSource(NamedTuple):
 
     def _row(self, question: str, told: _Told) -> AnswerRow:
         value, error, low, high = self._numbers_of(told.answer)
-        inner = None
-        if told.answer.has_model and not self.on_average:
-            inner = tuple(told.answer.interval(self.confidence, on_average=True))
-        average = told.answer.holds_on_average
+        inner, average = self._inner(told.answer), told.answer.holds_on_average
         return AnswerRow(question, value, error, low, high, told.unit, told.within, inner, average)
+
+    def _inner(self, answer: Answer) -> tuple[Any, Any] | None:
+        """The interval of a model that holds on average, beside that of the reports alone."""
+        if not answer.has_model or self.on_average:
+            return None
+        low, high = answer.interval(self.confidence, on_average=True)
+        return low, high
 
     def _mean(self, one: AskedText) -> _Told:
         asked, _, conditions = one.text.partition(" where ")
@@ -318,35 +325,35 @@ class EstimateSource(NamedTuple):
         unit = attribute.unit or name
         return _Told(answer, f"({unit})^2" if one.kind == "variance" else unit, within)
 
-    def _conditions(self, text: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
-        """The conditions of a question, and those of the users that a fraction is of, if any."""
+    def _conditions(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All conditions of a question, and those of the group that it is a fraction of, if any."""
         schema = self.estimate.schema
-        asked, given, among = text.rpartition(GIVEN)
+        asked, given, group = text.rpartition(GIVEN)
         try:
-            return where_of(text, schema, self.found), None  # labels may hold the word
+            return where_of(text, schema, self.found), {}  # labels may hold the word
         except InvalidQuestion:
             if not given:
                 raise
-        both = [where_of(part, schema, self.found) for part in (asked, among)]
-        if twice := both[0].keys() & both[1].keys():
+        inside, among = (where_of(part, schema, self.found) for part in (asked, group))
+        if twice := inside.keys() & among.keys():
             raise InvalidQuestion(f"{listed(sorted(twice))}: on both sides of{GIVEN.rstrip()}")
-        return both[0], both[1]
+        return inside | among, among
 
     def _where(self, text: str) -> _Told:
         schema = self.estimate.schema
-        where, given = self._conditions(text)
+        where, group = self._conditions(text)
         try:
-            answer = self.estimate.answer(where if given is None else where | given)
-            if given is not None:
-                answer = share(answer, self.estimate.answer(given))
+            answer = self.estimate.answer(where)
+            if group:
+                answer = share(answer, self.estimate.answer(group))
         except ValueError as refusal:
-            raise self._advised(refusal, [*where, *(given or ())]) from None
+            raise self._advised(refusal, list(where)) from None
         asked = [schema[name].asked(given) for name, given in where.items()]
         cut = any(
             isinstance(condition, Span) and bool(condition.first % 1 or condition.last % 1)
             for condition in asked
         )
-        if given is not None:
+        if group:
             return _Told(answer, "fraction of these", cut)
         return _Told(self._scaled(answer), self._unit, cut)
 
@@ -513,16 +520,16 @@ class EstimateSource(NamedTuple):
             [None] * np.size(answer.value) if number is None else np.ravel(number).tolist()
             for number in self._numbers_of(answer)
         ]
-        inner: Iterable[Any] = repeat(None)
-        if answer.has_model and not self.on_average:
-            ends = answer.interval(self.confidence, on_average=True)
+        ends, average = self._inner(answer), answer.holds_on_average
+        inner: Iterator[Any] = repeat(None)
+        if ends is not None:
             inner = zip(*(np.ravel(end).tolist() for end in ends), strict=True)
         labels = product(*map(self.estimate.item_labels, names))
-        for values, value, error, low, high, ends in zip(labels, *columns, inner, strict=False):
+        for values, value, error, low, high, around in zip(labels, *columns, inner, strict=False):
             cell = dict(zip(names, map(str, values), strict=True))
             question = " and ".join(f"{name} {label}" for name, label in cell.items())
-            row = AnswerRow(question, value, error, low, high, self._unit, inner=ends, cell=cell)
-            yield row._replace(average=answer.holds_on_average)
+            told = question, value, error, low, high, self._unit
+            yield AnswerRow(*told, inner=around, average=average, cell=cell)
 
     def _advised(self, refusal: ValueError, names: Sequence[str]) -> ValueError:
         """The message, and of what does not follow what answers it all the same."""

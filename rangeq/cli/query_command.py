@@ -118,7 +118,6 @@ def run_query(options: argparse.Namespace) -> None:
         options.asked, options.by = [AskedText("marginal", "", tuple(options.by))], []
     asked, rows = _answered(options, source)
     answers = AnswerList.of(source, rows, confidence, asked)
-    kind = options.kind and options.kind.replace("-", " ")
     figure = None
     if options.plot is not None and options.by:
         if len(options.asked) > 1:
@@ -130,7 +129,7 @@ def run_query(options: argparse.Namespace) -> None:
         groups = [one.group for one in asked]
         figure = compared(title, groups, rows, confidence, as_given=ordered)
     elif options.plot is not None:
-        figure = _picture(options, source, rows, kind)
+        figure = _picture(options, source, rows, confidence)
     # Standard output is for answers, if any are printed
     told_of = sys.stderr if options.out is None or options.table or options.json else None
     if options.out is not None:
@@ -160,17 +159,17 @@ def run_query(options: argparse.Namespace) -> None:
 
 
 def _picture(
-    options: argparse.Namespace, source: Source, rows: Sequence[AnswerRow], kind: str | None
+    options: argparse.Namespace, source: Source, rows: Sequence[AnswerRow], confidence: float
 ) -> Any:
     """The picture of the attributes asked about; of the answers, where these have none."""
     try:
-        return source.picture(options.asked, kind)
+        return source.picture(options.asked, options.kind and options.kind.replace("-", " "))
     except ValueError:
-        if kind is not None or not options.asked or len({row.unit for row in rows}) > 1:
+        if options.kind or not options.asked or len({row.unit for row in rows}) > 1:
             raise
         with suppress(ValueError):
             labels = [row.question for row in rows]
-            return compared("answers", labels, rows, confidence_of(options), as_given=True)
+            return compared("answers", labels, rows, confidence, as_given=True)
         raise
 
 

@@ -303,10 +303,9 @@ def _estimated(work: Choices, folder: Path) -> Any:
         counts, told = MarginalCounts(few.sizes, tables, few.parts), {"sums": sums}
     else:
         # Nearly as many in each; where there are more cells than people, in cells at random
-        number = math.prod(cells_along(schema))
-        counts = np.full(number, people // number)
-        counts[rng.choice(number, people % number, replace=False)] += 1
-        counts = counts.reshape(cells_along(schema))
+        counts = np.zeros(cells_along(schema), dtype=np.int64)
+        counts += people // counts.size
+        counts.flat[rng.choice(counts.size, people % counts.size, replace=False)] += 1
     return Release.draw(schema, mechanism, counts, rng, **told).estimate
 
 

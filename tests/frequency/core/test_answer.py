@@ -14,8 +14,11 @@ from frequency.core.answer import (
     Answer,
     ConfidenceInterval,
     conditions,
+    difference,
     normal_quantile,
+    on_average,
     place_of,
+    ratio,
     share,
 )
 from frequency.exceptions import InvalidQuestion, UnknownVariance
@@ -340,3 +343,12 @@ def test_intervals_of_shares_of_a_group_cover(part: float) -> None:
     assert held > 0.95 - 5 * (0.95 * 0.05 / draws) ** 0.5
     far = ((low <= part + 0.3) & (part + 0.3 <= high)).mean()
     assert far < 0.01
+
+
+def test_what_is_made_of_an_answer_on_average_is_one() -> None:
+    plain = Answer(0.4, 0.01)
+    of_model = on_average(plain)
+    for made in (difference, ratio, share):
+        assert not made(plain, plain).holds_on_average
+        assert made(of_model, plain).holds_on_average
+        assert made(plain, of_model).holds_on_average

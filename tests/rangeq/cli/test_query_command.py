@@ -1158,6 +1158,10 @@ def test_intervals_of_three_attributes_hold_on_average_and_say_so(tmp_path, monk
         assert code == 0
         assert (each in out, average in out) == expected
         assert ("collect marginals" in out) == (" and " in questions[1])
+    # So do fractions of a group, and those whose ends lie within bins
+    given = ["--where", "a 9: and b :30 given c 3"]
+    out = run(capsys, "query", "all.ldp", "--protocol", "protocol.json", *given, "--table")[1]
+    assert (each in out, average in out) == (False, True)
     # No mosaic has so many items: the answers are drawn in its place
     given = ["all.ldp", "--protocol", "protocol.json", *of_three, "--plot", "three.svg"]
     code, out, err = run(capsys, "query", *given)

@@ -463,6 +463,7 @@ def test_a_button_stops_a_long_prediction(page, tmp_path, width):
         )
         tab.wait("document.body?.innerText.includes('stopped: nothing was predicted')")
         assert tab.run("sessionStorage.seen") == "true"
+        tab.wait("document.activeElement?.name == 'epsilon'")  # set when the page is drawn
         assert tab.run("document.activeElement.name") == "epsilon"
 
 
