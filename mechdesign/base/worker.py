@@ -36,8 +36,9 @@ class Worker:
     def _begin(self) -> None:
         fresh = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
         self._ours, theirs = fresh.Pipe()
-        self._process = fresh.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        process = fresh.Process(target=_serve, args=(theirs,), daemon=True)
+        process.start()
+        self._process = process  # which `stop` may end from now on
         theirs.close()  # or nobody would see that the process has ended
 
     def _again(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from math import factorial, sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +112,15 @@ def _runs(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def test_a_stop_while_the_process_begins_is_no_error(worker, monkeypatch) -> None:
+    kind = multiprocessing.get_context("spawn").Process
+    start = kind.start
+
+    def stopped_before_it_starts(process: Any) -> None:
+        worker.stop()
+        start(process)
+
+    monkeypatch.setattr(kind, "start", stopped_before_it_starts)
+    assert worker(sqrt, 9) == 3
